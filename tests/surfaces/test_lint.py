@@ -98,6 +98,31 @@ def test_sarif_is_what_code_hosts_read(tmp_path: Path) -> None:
     assert note["message"]["text"].startswith("not run, because the schema is violated: integrity")
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "code", "place"),
+    [
+        ("bad.json", b'{"a": 1,\n "b": }', "json_malformed", (2, 7)),
+        ("bad.yaml", b"a: 1\nb: [1,\nc: {", "yaml_refused", (4, 1)),
+        ("bad.json", b'{"a":\n "\xff"}', "json_utf8_invalid", (2, 3)),
+        ("bad.json", b"", "json_empty", (1, 1)),
+        ("bad.yaml", b"a: 1\na: 2\n", "yaml_refused", (2, 1)),
+        ("bad.json", b'{"input": {}, "request_id": "r"}', "not_a_context_pack", (1, 1)),
+    ],
+)
+def test_sarif_of_a_file_that_cannot_be_judged_has_one_result_with_its_place(
+    tmp_path: Path, name: str, data: bytes, code: str, place: tuple[int, int]
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    result = ctx("lint", name, "--sarif", cwd=tmp_path)
+    assert (result.status, result.err.startswith(f"ctx: {code}: {name}")) == (REFUSED, True)
+    (run,) = json.loads(result.out)["runs"]
+    (rule,), (only,) = run["tool"]["driver"]["rules"], run["results"]
+    assert (rule["id"], only["ruleId"], only["level"]) == (code, code, "error")
+    where = only["locations"][0]["physicalLocation"]
+    assert where["artifactLocation"]["uri"] == name
+    assert (where["region"]["startLine"], where["region"]["startColumn"]) == place
+
+
 def test_sarif_names_a_file_as_other_tools_take_it(tmp_path: Path) -> None:
     folder = tmp_path / "refunds für alle"
     folder.mkdir()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from contextplane.authoring.gates.table import EVERY_LAW, judge_pack
+from contextplane.authoring.law import Finding
 from contextplane.authoring.positions import Place
 from contextplane.authoring.sarif import LocatedFinding, sarif
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, with_changes
@@ -48,7 +49,12 @@ def test_the_format_has_all_that_it_must_have(pack: Any) -> None:  # noqa: ANN40
     ids = [rule["id"] for rule in driver["rules"]]
     assert len(set(ids)) == len(ids)
     assert set(ids) == {law.code for law in EVERY_LAW}
-    assert all(rule["shortDescription"]["text"].endswith(".") for rule in driver["rules"])
+    assert driver["informationUri"] == "urn:contextplane:lint"
+    for rule in driver["rules"]:
+        texts = [rule[name]["text"] for name in ("shortDescription", "fullDescription", "help")]
+        assert all(text.endswith(".") for text in texts)
+        assert f"'ctx explain {rule['id']}'" in rule["help"]["text"]
+        assert rule["helpUri"] == f"urn:contextplane:{rule['id']}"
     assert {rule["defaultConfiguration"]["level"] for rule in driver["rules"]} <= {"error", "warning"}
     assert run["columnKind"] == "unicodeCodePoints"
     assert run["results"]
@@ -92,3 +98,16 @@ def test_a_fingerprint_is_of_the_law_and_of_the_part() -> None:
         fingerprints_by_law(other)["decision_binding_unknown"]
         == fingerprints_by_law(BROKEN)["decision_binding_unknown"]
     )
+
+
+def test_a_sentence_that_begins_with_an_id_keeps_it() -> None:
+    def text_of(cause: str, cure: str) -> str:
+        finding = Finding(gate="risk", code="secret_present", severity="error", at="", cause=cause, cure=cure)
+        located = [LocatedFinding(finding=finding, uri="p.json", place=Place(line=1, column=1))]
+        log: Any = sarif(located, {}, "1.2.3")
+        return str(log["runs"][0]["results"][0]["message"]["text"])
+
+    assert text_of("adp_orders.lookup is destructive", "add a gate") == "adp_orders.lookup is destructive. Add a gate."
+    assert text_of("refund is no intent", "did you mean X?") == "refund is no intent. Did you mean X?"
+    assert text_of("the key is there", "'ctx new' writes it") == "The key is there. 'ctx new' writes it."
+    assert text_of("network: too high", "alias:prod is one") == "network: too high. alias:prod is one."

@@ -32,6 +32,7 @@ __all__ = [
     "lint_file",
     "require_version_number",
     "sarif_log",
+    "unreadable_sarif_log",
 ]
 
 
@@ -213,6 +214,7 @@ def _detail_rows(error: ContextPlaneError, name: str) -> list[dict[str, object]]
 
 def sarif_log(result: LintResult, version: str) -> "Json":
     """Return the SARIF log of a lint; `version` is that of the program."""
+    from contextplane.app.explain import load_explanations
     from contextplane.authoring.artifacts import LAWS_OF
     from contextplane.authoring.sarif import LocatedFinding, sarif
 
@@ -220,7 +222,21 @@ def sarif_log(result: LintResult, version: str) -> "Json":
         LocatedFinding(finding=placed.finding, uri=file_uri(placed.path), place=placed.place)
         for placed in result.placed
     ]
-    return sarif(located, result.value, version, laws=LAWS_OF[result.kind], not_run=result.report.not_run)
+    cures = {code: entry.to_do for code, entry in load_explanations().laws.items()}
+    return sarif(located, result.value, version, laws=LAWS_OF[result.kind], not_run=result.report.not_run, cures=cures)
+
+
+def unreadable_sarif_log(error: ContextPlaneError, path: str, version: str) -> "Json":
+    """Return the SARIF log of a file that could not be judged: one result, at the place of the error."""
+    from contextplane.app.explain import load_explanations
+    from contextplane.authoring.positions import Place
+    from contextplane.authoring.sarif import unreadable_log
+
+    line, column = (error.details.get(name) for name in ("line", "column"))
+    place = Place(line=line if isinstance(line, int) else 1, column=column if isinstance(column, int) else 1)
+    entry = load_explanations().errors.get(error.code)
+    text = entry.means.partition("\n")[0] if entry is not None else error.message
+    return unreadable_log(error, text, file_uri(path), place, version)
 
 
 def file_uri(path: str) -> str:

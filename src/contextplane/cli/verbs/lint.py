@@ -28,6 +28,7 @@ from contextplane.cli.exit import OK, REFUSED
 from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 from contextplane.cli.registry.session import add_signing
 from contextplane.cli.render.findings import SEVERITY_COLOR, print_finding
+from contextplane.errors import ContextPlaneError
 
 if TYPE_CHECKING:
     from contextplane.app.packs.diff import Comparison
@@ -66,10 +67,15 @@ def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.packs.lint import lint_file, require_version_number
     from contextplane.cli.pack_args import read_catalogs, read_older
 
-    before, catalogs = read_older(args, output), read_catalogs(args, output)
-    result = lint_file(
-        args.pack, overlays=tuple(args.overlay), environment=args.environment, against=before, catalogs=catalogs
-    )
+    try:
+        before, catalogs = read_older(args, output), read_catalogs(args, output)
+        result = lint_file(
+            args.pack, overlays=tuple(args.overlay), environment=args.environment, against=before, catalogs=catalogs
+        )
+    except ContextPlaneError as error:
+        if args.sarif:
+            _print_unreadable(error, args, output)
+        raise
     if args.sarif:
         _print_sarif(result, output)
     else:
@@ -139,6 +145,21 @@ def _print_sarif(result: "LintResult", output: CommandOutput) -> None:
     from contextplane.app.packs.lint import sarif_log
 
     log = sarif_log(result, __version__)
+    output.json_text(msgspec.json.format(msgspec.json.encode(log), indent=2).decode())
+
+
+def _print_unreadable(error: ContextPlaneError, args: Namespace, output: CommandOutput) -> None:
+    """Print a SARIF log also for a file that cannot be judged, unless it does not exist."""
+    if error.family != "refused":
+        return
+    import msgspec
+
+    from contextplane import __version__
+    from contextplane.app.packs.lint import unreadable_sarif_log
+
+    named = [args.pack, *args.overlay, *args.catalog, args.environment or "", args.against or ""]
+    path = next((path for path in named if path and (error.at or "").startswith(path)), args.pack)
+    log = unreadable_sarif_log(error, path, __version__)
     output.json_text(msgspec.json.format(msgspec.json.encode(log), indent=2).decode())
 
 
