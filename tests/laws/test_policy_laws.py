@@ -85,10 +85,12 @@ def both_agree(dice: Dice, requests: int) -> int:
         second = decide(policy, maxima, given_facts)
         surface = tools.surface(decision, facts.safety_mode)
         kept, left_out = surface_tools(tooling, second, given_facts["safety_mode"])
-        gates = [gate.gate_id for gate in active_gates(program, decision, surface, facts).active]
+        gates = [
+            [gate.gate_id, list(gate.capabilities)] for gate in active_gates(program, decision, surface, facts).active
+        ]
         assert told(decision) == second, (policy, maxima, given_facts)
         assert shown(surface) == (kept, left_out), (policy, tooling, given_facts)
-        assert gates == find_active_gates(policy, second, kept, given_facts), (policy, tooling, given_facts)
+        assert gates == find_active_gates(policy, tooling, second, kept, given_facts), (policy, tooling, given_facts)
         assert decision.allowed is not bool(decision.denials)
     return requests
 

@@ -45,7 +45,7 @@ def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> No
     lines = [line for chapter in chapters for line in chapter["lines"]]
     run = "e283d9edc4bda6076179269bc99c33cff9e3aba32ec5f2ee867bccd309eb9e72"
     assert f"ctx pack refund.json: ctx://{run}" in lines
-    context_hash = "sha256:52a8366af8073cc485fdf9ce4007ec3bf98695cf319b9a06d83e2a51a0ab15e7"
+    context_hash = "sha256:8b9bf50b452d7579e00ad973f0e948b677b65666dff868f2fb440304f3358bf0"
     assert f"  hash   {context_hash}" in lines
 
 

@@ -61,9 +61,7 @@ def decide(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mapping
         "mode": max(modes, key=_LADDER.index, default=None),
         "requires": _all_of(taken_effects, "requires"),
         "prohibits": _all_of(taken_effects, "prohibits"),
-        "gates": _once(
-            [effect["requires_approval_gate"] for effect in taken_effects if "requires_approval_gate" in effect]
-        ),
+        "gates": _gates_of(taken_effects),
         "bounds": [
             [argument, f"rule:{name[0]}#{name[1]}"]
             for name, branch, rule, _ in effects
@@ -136,21 +134,19 @@ def surface_tools(
             left_out.append([name, reasons])
         else:
             requested = decision["mode"] or mode
-            gates = _once(
-                [
-                    permission["requires_approval_gate"]
-                    for permission in permissions
-                    if "requires_approval_gate" in permission
-                ]
-            )
+            gates = _gates_of(permissions)
             tools.append([name, min(requested, mode, key=_LADDER.index), gates])
     return tools, left_out
 
 
 def find_active_gates(
-    policy: Mapping[str, Json], decision: Mapping[str, Json], kept: list[Json], facts: Mapping[str, Json]
-) -> list[str]:
-    """The approval gates that are active."""
+    policy: Mapping[str, Json],
+    tooling: Mapping[str, Json],
+    decision: Mapping[str, Json],
+    kept: list[Json],
+    facts: Mapping[str, Json],
+) -> list[Json]:
+    """The approval gates that are active, each with the tools whose calls wait for it."""
     facts = _without_nulls(facts)
     named = {gate for _, _, gates in kept for gate in gates}
     active = []
@@ -160,7 +156,11 @@ def find_active_gates(
             answer, not_found = _judge(gate["when"], facts)
             holds = answer is not False or bool(not_found)
         if gate["gate_id"] in decision["gates"] or (gate["gate_id"] in named and holds):
-            active.append(gate["gate_id"])
+            by_rule = gate["gate_id"] in decision["gates"]
+            waiting = [
+                name for name, _, gates in kept if gate["gate_id"] in gates or (by_rule and _writes(tooling, name))
+            ]
+            active.append([gate["gate_id"], waiting])
     return active
 
 
@@ -256,6 +256,22 @@ def _permissions_of(tooling: Mapping[str, Json], adapter: str, capability: str) 
         for permission in tooling["permissions"]
         if (permission["adapter_id"], permission["capability"]) == (adapter, capability)
     ]
+
+
+def _writes(tooling: Mapping[str, Json], name: str) -> bool:
+    """Whether a tool that an adapter declares can change something."""
+    modes = [
+        _mode(adapter, capability)
+        for adapter, capability, _ in _candidates(tooling)
+        if adapter is not None and f"{adapter['adapter_id']}.{capability}" == name
+    ]
+    return modes != ["read_only"]
+
+
+def _gates_of(parts: list[Json]) -> list[str]:
+    """The approval gates that these parts name, each where it occurs first: one name, or a list of them."""
+    named = [part["requires_approval_gate"] for part in parts if "requires_approval_gate" in part]
+    return _once([name for names in named for name in ([names] if isinstance(names, str) else names)])
 
 
 def _all_of(effects: list[Json], field: str) -> list[str]:

@@ -147,10 +147,14 @@ def _effect(dice: Dice) -> dict[str, Json]:
     if dice.chance(30):
         effect["approval_mode"] = dice.pick(_MODES)
     if dice.chance(25):
-        effect["requires_approval_gate"] = dice.pick(_GATES)
+        effect["requires_approval_gate"] = _gate_names(dice)
     if dice.chance(20):
         effect["arg_constraints"] = {"amount": {"max": dice.below(5000)}, "key": {"required": dice.chance(50)}}
     return effect
+
+
+def _gate_names(dice: Dice) -> Json:
+    return dice.pick(_GATES) if dice.chance(70) else dice.some(_GATES, 3) or [_GATES[0]]
 
 
 def _guardrails(dice: Dice) -> list[Json]:
@@ -281,7 +285,7 @@ def _permission(dice: Dice, n: int, tool: str) -> dict[str, Json]:
     adapter, _, capability = tool.partition(".")
     permission = {"permission_id": f"p_{n}", "adapter_id": adapter, "capability": capability, "allow": dice.chance(90)}
     if dice.chance(40):
-        permission["requires_approval_gate"] = dice.pick(_GATES)
+        permission["requires_approval_gate"] = _gate_names(dice)
     if dice.chance(30):
         permission["arg_constraints"] = {"amount": {"min": 1}}
     return permission

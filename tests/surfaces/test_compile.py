@@ -59,7 +59,8 @@ def test_knobs_tell_what_moved(files: Path) -> None:
         "run.budget.bucket_tokens.evidence=100:"
     )
     assert "  - tool adp_payments.issue_refund: " in moved
-    assert "  - gate GATE_FINANCE_APPROVAL: active -> not active" in moved
+    waits = "active: adp_payments.issue_refund waits for finance_lead"
+    assert f"  - gate GATE_FINANCE_APPROVAL: {waits} -> not active" in moved
     assert compile_(files, "--set", "run.budget.max_tool_calls=1").endswith("=1:\n  nothing but the hash\n")
     assert compile_(files, "--role", "support_agent").endswith(":\n  nothing\n")
 

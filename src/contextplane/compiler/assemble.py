@@ -20,6 +20,7 @@ from contextplane.model.compiled_context import (
     MemoryManifestEntry,
     Omission,
     OmissionKind,
+    RequiredApproval,
     RuntimeControls,
     ToolManifestEntry,
 )
@@ -158,7 +159,8 @@ def assemble(draft: Draft) -> Draft:
     controls = RuntimeControls(
         must_refuse=draft.decision.guardrails.must_refuse,
         must_escalate=draft.decision.guardrails.must_escalate,
-        approval_gates_active=draft.tools.gates_active,
+        approval_gates_active=tuple(approval.gate_id for approval in draft.tools.approvals),
+        approval_gates=tuple(_approvals(draft)),
         redaction_rules_active=draft.inputs.view.pack.policy_layer.guardrails.redaction_rules,
     )
     prompt = CompiledPrompt(
@@ -181,6 +183,14 @@ def assemble(draft: Draft) -> Draft:
         prefix_length=len(prefix.encode()),
     )
     return replace(draft, prompt=prompt, assemble=part)
+
+
+def _approvals(draft: Draft) -> Iterator[RequiredApproval]:
+    """Yield the required approvals. No call of a tool that was dropped can wait for one."""
+    dropped = {omission.id for omission in draft.budget.omitted}
+    kept = {ref for block in draft.tools.blocks if block.block_id not in dropped for ref in block.provenance_refs}
+    for approval in draft.tools.approvals:
+        yield replace(approval, capabilities=tuple(name for name in approval.capabilities if name in kept))
 
 
 def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:

@@ -15,6 +15,7 @@ from contextplane.model.compiled_context import (
     Omission,
     PolicyManifestEntry,
     PolicyVerdict,
+    RequiredApproval,
     RuntimeControls,
     StageRecord,
     ToolManifestEntry,
@@ -93,7 +94,7 @@ class ToolsPart(StagePart, frozen=True, kw_only=True):
 
     manifest: tuple[ToolManifestEntry, ...]
     blocks: tuple[ContextBlock, ...]
-    gates_active: tuple[str, ...]
+    approvals: tuple[RequiredApproval, ...]
 
 
 class AdmittedEvidence(Value, frozen=True):

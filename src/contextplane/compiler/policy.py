@@ -150,8 +150,8 @@ def _describe_effect(inputs: Inputs, applied: RuleEffect, decision: PolicyDecisi
         parts.append(f"never use {', '.join(applied.effect.prohibits)}")
     if applied.approval_mode:
         parts.append(f"approval mode {applied.approval_mode}")
-    if applied.effect.requires_approval_gate:
-        parts.append(f"wait for {applied.effect.requires_approval_gate}")
+    if applied.effect.gate_ids:
+        parts.append(f"wait for {', '.join(applied.effect.gate_ids)}")
     return f"{applied.rule_id}: {'; '.join(parts)}"
 
 

@@ -6,7 +6,7 @@ Comparing the items of two contexts gives exactly what changed.
 from collections.abc import Iterator
 from typing import Literal, get_args
 
-from contextplane.model.compiled_context import ArgumentLimit, CompiledContext
+from contextplane.model.compiled_context import ArgumentLimit, CompiledContext, RequiredApproval
 from contextplane.model.evidence import Unresolved
 from contextplane.model.value import Value
 
@@ -168,10 +168,19 @@ def _control_items(compiled: CompiledContext) -> Iterator[ContextItem]:
         for label in labels:
             words = f"must {action}, " + ("triggered" if label in triggered else "not triggered")
             yield ContextItem(kind="guardrail", id=label, inside=label in triggered, words=words, stage="policy")
-    for gate in controls.approval_gates_active:
-        yield ContextItem(kind="gate", id=gate, inside=True, words="active", stage="tools")
+    for approval in controls.approval_gates:
+        yield ContextItem(kind="gate", id=approval.gate_id, inside=True, words=_approval_words(approval), stage="tools")
     for rule in controls.redaction_rules_active:
         yield ContextItem(kind="redaction", id=rule, inside=True, words="active", stage="assemble")
+
+
+def _approval_words(approval: RequiredApproval) -> str:
+    """Which calls wait, and for whom."""
+    count = f"{approval.approvers} of " if approval.approvers > 1 else ""
+    verb = "wait" if len(approval.capabilities) > 1 else "waits"
+    return (
+        f"active: {', '.join(approval.capabilities) or 'no call'} {verb} for {count}{approval.required_approver_role}"
+    )
 
 
 def _evidence_items(compiled: CompiledContext) -> Iterator[ContextItem]:

@@ -15,15 +15,16 @@ from contextplane.model.compiled_context import (
     CapabilityMetadata,
     ContextBlock,
     Omission,
+    RequiredApproval,
     ToolManifestEntry,
 )
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.tokens import Tokens
-from contextplane.policy.approval_gates import active_gates
+from contextplane.policy.approval_gates import ActiveGate, active_gates
 from contextplane.policy.decision import ArgumentBound
 from contextplane.policy.tool_surface import OmittedTool, SurfacedTool
 
-__all__ = ["ToolKind", "describe_limit", "is_required", "sort_limits", "surface_tools"]
+__all__ = ["ToolKind", "describe_approval", "describe_limit", "is_required", "sort_limits", "surface_tools"]
 
 ToolKind = Literal["read", "write"]
 """Whether a tool can change anything."""
@@ -96,18 +97,38 @@ def surface_tools(draft: Draft) -> Draft:
     view = inputs.view
     surface = view.tooling.surface(draft.decision, draft.facts.safety_mode)
     gates = active_gates(view.policy, draft.decision, surface, draft.facts)
-    active = tuple(gate.gate.gate_id for gate in gates.active)
+    approvals = tuple(map(_required_approval, gates.active))
     descriptions = view.memoize(
-        (surface.tools, active, inputs.tokens), lambda: _describe_tools(view, surface.tools, active, inputs.tokens)
+        (surface.tools, approvals, inputs.tokens),
+        lambda: _describe_tools(view, surface.tools, approvals, inputs.tokens),
     )
     part = ToolsPart(
         manifest=tuple(map(_copy_entry, descriptions.manifest)),
         blocks=descriptions.blocks,
-        gates_active=active,
+        approvals=approvals,
         omitted=tuple(map(_omission, surface.left_out)),
         notes=tuple(f"{gate.gate_id} is not active: {gate.why}" for gate in gates.inactive),
     )
     return replace(draft, tools=part)
+
+
+def _required_approval(active: ActiveGate) -> RequiredApproval:
+    gate = active.gate
+    return RequiredApproval(
+        gate_id=gate.gate_id,
+        capabilities=active.capabilities,
+        required_approver_role=gate.required_approver_role,
+        approvers=gate.approvers,
+        approver_not_requester=gate.approver_not_requester,
+        ttl_seconds=gate.ttl_seconds,
+        because=active.because,
+    )
+
+
+def describe_approval(approval: RequiredApproval) -> str:
+    """Describe whom a call waits for: `GATE_FINANCE_APPROVAL (2 of finance_lead)`."""
+    count = f"{approval.approvers} of " if approval.approvers > 1 else ""
+    return f"{approval.gate_id} ({count}{approval.required_approver_role})"
 
 
 class _ToolDescriptions(NamedTuple):
@@ -116,7 +137,7 @@ class _ToolDescriptions(NamedTuple):
 
 
 def _describe_tools(
-    view: PackView, surfaced: Iterable[SurfacedTool], active: tuple[str, ...], tokens: Tokens
+    view: PackView, surfaced: Iterable[SurfacedTool], approvals: tuple[RequiredApproval, ...], tokens: Tokens
 ) -> _ToolDescriptions:
     """A manifest entry and a block for each adapter, in the order of the document."""
     adapters = _by_adapter(surfaced)
@@ -126,7 +147,7 @@ def _describe_tools(
             instruction_block(
                 f"tool_{n}",
                 "tool",
-                "\n".join(sorted(_describe_tool(view, tool, active) for tool in tools)),
+                "\n".join(sorted(_describe_tool(view, tool, approvals) for tool in tools)),
                 tokens,
                 classification=view.pack.pack_meta.data_classification,
                 refs=tuple(tool.capability_id for tool in tools),
@@ -190,11 +211,15 @@ def _omission(left_out: OmittedTool) -> Omission:
     )
 
 
-def _describe_tool(view: PackView, tool: SurfacedTool, active: tuple[str, ...]) -> str:
+def _describe_tool(view: PackView, tool: SurfacedTool, approvals: tuple[RequiredApproval, ...]) -> str:
     """Describe a capability in one line, its id first. Gates are in the order of the pack's gates."""
     kind = _kind(tool)
     parts = [f"{tool.capability_id}: {kind}, {tool.declared_mode}"]
-    parts += [f"wait for {gate}" for gate in active if gate in tool.gate_ids]
+    parts += [
+        f"wait for {describe_approval(approval)}"
+        for approval in approvals
+        if tool.capability_id in approval.capabilities
+    ]
     if evidence := view.evidence_by_tool.get(tool.capability_id):
         parts.append(f"gives {', '.join(evidence)}")
     parts += filter(None, (describe_limit(limit, kind) for limit in sort_limits(tool.bounds)))

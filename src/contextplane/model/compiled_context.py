@@ -234,13 +234,32 @@ class Manifests(Document, frozen=True):
     omission_manifest: tuple[Omission, ...] = ()
 
 
+class RequiredApproval(Document, frozen=True):
+    """An active approval gate. Calls of these capabilities wait for so many approvers of the role.
+
+    The one who asks for the call is never one of them. `because` names the rules and tools that require the gate.
+    """
+
+    gate_id: str
+    capabilities: tuple[str, ...]
+    required_approver_role: str
+    approvers: int
+    approver_not_requester: bool
+    ttl_seconds: int
+    because: tuple[str, ...]
+
+
 class RuntimeControls(Document, frozen=True):
-    """The guardrails, gates and redactions that the runtime executes."""
+    """The guardrails, gates and redactions that the runtime executes.
+
+    `approval_gates_active` names the active gates; `approval_gates` says which calls wait for each, and for whom.
+    """
 
     must_refuse: tuple[str, ...]
     must_escalate: tuple[str, ...]
     approval_gates_active: tuple[str, ...]
     redaction_rules_active: tuple[str, ...]
+    approval_gates: tuple[RequiredApproval, ...] = ()
 
 
 class BudgetReport(Document, frozen=True):

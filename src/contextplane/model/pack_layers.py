@@ -22,6 +22,7 @@ __all__ = [
     "CapabilitySpec",
     "Effect",
     "EndpointRef",
+    "GateNames",
     "Guardrail",
     "Guardrails",
     "JsonSchema",
@@ -52,16 +53,30 @@ class ArgConstraint(Document, frozen=True, omit_defaults=True):
 ArgConstraints = dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,127}\Z")], ArgConstraint]
 
 
+GateNames = Identifier | Annotated[Names, Meta(min_length=1, description="Every one of these gates must approve.")]
+
+
 class Effect(Document, frozen=True, omit_defaults=True):
-    """What a rule does when its condition is decided."""
+    """What a rule does when its condition is decided. `requires_approval_gate`: one gate, or a list."""
 
     allow: bool | UnsetType = UNSET
     reason: Sentence | None = None
     requires: Names = ()
     prohibits: Names = ()
     approval_mode: ApprovalMode | None = None
-    requires_approval_gate: Identifier | None = None
+    requires_approval_gate: GateNames | None = None
     arg_constraints: ArgConstraints = field(default_factory=dict)
+
+    @property
+    def gate_ids(self) -> tuple[str, ...]:
+        return _gate_ids(self.requires_approval_gate)
+
+
+def _gate_ids(named: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """The gates that a part names, each once."""
+    if named is None:
+        return ()
+    return (named,) if isinstance(named, str) else tuple(dict.fromkeys(named))
 
 
 class Rule(Document, frozen=True, omit_defaults=True):
@@ -108,12 +123,18 @@ class Guardrails(Document, frozen=True):
 
 
 class ApprovalGate(Document, frozen=True, omit_defaults=True):
-    """Who must approve, and for how long that holds. Without `when` it is always active where it is named."""
+    """Who must approve, and for how long that holds. Without `when` it is always active where it is named.
+
+    `approvers`: so many different people must approve. The requester is never one of them: `approver_not_requester`
+    says so, and can only be true.
+    """
 
     gate_id: Identifier
     required_approver_role: Identifier
     ttl_seconds: Annotated[int, Meta(ge=1, le=2_592_000)]
     when: JsonLogic | None = None
+    approvers: Annotated[int, Meta(ge=1, le=10)] = 1
+    approver_not_requester: Literal[True] = True
 
 
 class PolicyLayer(Document, frozen=True):
@@ -174,9 +195,13 @@ class Permission(Document, frozen=True, omit_defaults=True):
     adapter_id: Identifier
     capability: Capability
     allow: bool
-    requires_approval_gate: Identifier | None = None
+    requires_approval_gate: GateNames | None = None
     arg_constraints: ArgConstraints = field(default_factory=dict)
     produces: Names = ()
+
+    @property
+    def gate_ids(self) -> tuple[str, ...]:
+        return _gate_ids(self.requires_approval_gate)
 
 
 class ToolingLayer(Document, frozen=True):

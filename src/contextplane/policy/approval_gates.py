@@ -16,11 +16,13 @@ __all__ = ["ActiveGate", "GateVerdict", "InactiveGate", "active_gates"]
 class ActiveGate(Value, frozen=True):
     """A gate that must be passed. `because` names the rules and tools that require it.
 
-    `undecided`: why its condition could not be evaluated, when only that keeps it active.
+    `capabilities` are the surfaced ones whose calls wait for it. `undecided`: why its condition could not be evaluated,
+    when only that keeps it active.
     """
 
     gate: ApprovalGate
     because: tuple[str, ...]
+    capabilities: tuple[str, ...] = ()
     undecided: str | None = None
 
     @property
@@ -44,7 +46,8 @@ def active_gates(policy: PolicyProgram, decision: PolicyDecision, surface: Surfa
     """The active gates: required by a rule in effect, or named by a surfaced tool while `when` holds.
 
     Without `when` it always holds. When the condition fails, or depends on a missing fact, the gate is active: asking
-    once too often costs a person a moment.
+    once too often costs a person a moment. The calls of the tools that name a gate wait for it; if a rule requires it,
+    every call that can change something does.
     """
     active: list[ActiveGate] = []
     inactive: list[InactiveGate] = []
@@ -57,7 +60,14 @@ def active_gates(policy: PolicyProgram, decision: PolicyDecision, surface: Surfa
         holds, undecided = _holds(policy.gate_conditions.get(name), facts) if tools else (False, None)
         if rules or holds:
             because = (*rules, *(tools if holds else ()))
-            active.append(ActiveGate(gate=gate, because=because, undecided=None if rules else undecided))
+            waiting = tuple(
+                tool.capability_id
+                for tool in surface.tools
+                if name in tool.gate_ids or (rules and tool.declared_mode != "read_only")
+            )
+            active.append(
+                ActiveGate(gate=gate, because=because, capabilities=waiting, undecided=None if rules else undecided)
+            )
         else:
             inactive.append(InactiveGate(gate_id=name, why="its when does not hold"))
     return GateVerdict(active=tuple(active), inactive=tuple(inactive))
@@ -67,8 +77,8 @@ def _gate_requesters(decision: PolicyDecision, surface: Surface) -> Mapping[str,
     """For each requested gate, the rules and the tools that request it."""
     asking: dict[str, tuple[list[str], list[str]]] = {}
     for effect in decision.effects if decision.requires_approval_gates else ():
-        if effect.effect.requires_approval_gate is not None:
-            rules, _ = asking.setdefault(effect.effect.requires_approval_gate, ([], []))
+        for name in effect.effect.gate_ids:
+            rules, _ = asking.setdefault(name, ([], []))
             # Both branches of a rule that is undecided may ask for it.
             rules += [] if f"rule:{effect.rule_id}" in rules else [f"rule:{effect.rule_id}"]
     for tool in surface.tools:

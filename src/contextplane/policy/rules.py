@@ -32,8 +32,7 @@ class Branch:
         self.declared = effect.effect
         self.restricts = restricts(self.declared)
         self.rank = None if effect.approval_mode is None else APPROVAL_MODES.index(effect.approval_mode)
-        gate = self.declared.requires_approval_gate
-        self.gates = () if gate is None else (gate,)
+        self.gates = self.declared.gate_ids
         origin = f"rule:{effect.bundle_id}#{effect.rule_id}"
         self.bounds = tuple(
             ArgumentBound(

@@ -94,11 +94,7 @@ class _Candidate:
         self.always_out = tuple(_outside(adapter, permissions, self.id))
         allowing = [(place, permission) for place, permission in permissions if permission.allow]
         self.permission_ids = tuple(permission.permission_id for _, permission in allowing)
-        self.gate_ids = tuple(
-            dict.fromkeys(
-                permission.requires_approval_gate for _, permission in allowing if permission.requires_approval_gate
-            )
-        )
+        self.gate_ids = tuple(dict.fromkeys(gate for _, permission in allowing for gate in permission.gate_ids))
         self.bounds = tuple(
             ArgumentBound(
                 argument=name,
@@ -223,8 +219,8 @@ def _problems(layer: ToolingLayer, policy: PolicyProgram) -> Iterator[PolicyProb
                     hint=f"the adapter is {adapter.approval_mode}: lower the one, or raise the other",
                 )
     for n, permission in enumerate(layer.permissions):
-        at, gate = f"/tooling_layer/permissions/{n}", permission.requires_approval_gate
-        if gate is not None and gate not in policy.gates:
+        at = f"/tooling_layer/permissions/{n}"
+        for gate in (name for name in permission.gate_ids if name not in policy.gates):
             message, hint = f"nobody declared the approval gate {gate}", "declare it in approval_gates"
             yield PolicyProblem(refusal=GateUnknown, at=f"{at}/requires_approval_gate", message=message, hint=hint)
         yield from pattern_problems(at, permission.arg_constraints)

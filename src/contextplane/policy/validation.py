@@ -163,14 +163,14 @@ def _gates(layer: PolicyLayer) -> Iterator[PolicyProblem]:
     declared = {gate.gate_id for gate in layer.approval_gates}
     for _, rule, at in placed_rules(layer):
         for branch, effect in (("then", rule.then), ("else", rule.otherwise)):
-            gate = None if effect is None else effect.requires_approval_gate
-            if gate is not None and gate not in declared:
-                yield PolicyProblem(
-                    refusal=GateUnknown,
-                    at=f"{at}/{branch}/requires_approval_gate",
-                    message=f"nobody declared the approval gate {gate}",
-                    hint="declare it in approval_gates",
-                )
+            for gate in () if effect is None else effect.gate_ids:
+                if gate not in declared:
+                    yield PolicyProblem(
+                        refusal=GateUnknown,
+                        at=f"{at}/{branch}/requires_approval_gate",
+                        message=f"nobody declared the approval gate {gate}",
+                        hint="declare it in approval_gates",
+                    )
 
 
 def _patterns(layer: PolicyLayer) -> Iterator[PolicyProblem]:

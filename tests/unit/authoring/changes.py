@@ -78,6 +78,13 @@ def _narrowing() -> Iterator[Step]:
         yield ((f"{REFUND}/arg_constraints/currency", {"enum": [f"C{n}"]}),)
         yield ((f"{HIGH}/then/requires", [f"evidence_{n}"]),)
         yield ((f"{HIGH}/then/prohibits", ["adp_payments.issue_refund"][: n % 2 + 1]),)
+    yield from (((f"{GATE}/approvers", n),) for n in range(2, 11))
+    second = {"gate_id": "GATE_LEGAL", "required_approver_role": "support_ops", "ttl_seconds": 60}
+    for at in (f"{REFUND}/requires_approval_gate", f"{HIGH}/then/requires_approval_gate"):
+        yield (
+            ("/policy_layer/approval_gates/GATE_LEGAL", second),
+            (at, ["GATE_FINANCE_APPROVAL", "GATE_LEGAL"]),
+        )
     yield ((f"{GATE}/when", None),)
     yield ((f"{GATE}/when", {"or": [{">": [VAR, 3000]}, {"==": [{"var": "user.role"}, "trainee"]}]}),)
     yield ((f"{REFUND}/allow", False),)

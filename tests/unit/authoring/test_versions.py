@@ -30,6 +30,7 @@ from tests.unit.authoring.packs import EXAMPLE, changed, part, with_changes
 RULES = "/policy_layer/policy_bundles/0/policy_dsl/rules"
 PERMISSIONS = "/tooling_layer/permissions"
 ADAPTERS = "/tooling_layer/adapter_registry"
+GATES = "/policy_layer/approval_gates"
 TARGETS = "/evaluation_layer/eval_targets"
 
 
@@ -38,6 +39,45 @@ def version_class(*changes: tuple[str, Any]) -> VersionClass:
     new = with_changes([{"at": at} if value is None else {"at": at, "value": value} for at, value in changes])
     errors = [finding.code for finding in judge_pack(new).findings if finding.severity == "error"]
     return required_bump(compare_packs(EXAMPLE, new), unsafe=errors).least
+
+
+@cases(
+    ("base", "at", "value", "effect"),
+    [
+        ({f"{GATES}/0/approvers": 2}, f"{GATES}/0/approvers", None, "widens"),
+        ({f"{GATES}/0/approvers": 3}, f"{GATES}/0/approvers", 2, "widens"),
+        ({f"{GATES}/0/approvers": 1}, f"{GATES}/0/approvers", 3, "narrows"),
+        (
+            {f"{PERMISSIONS}/2/requires_approval_gate": ["A", "B"]},
+            f"{PERMISSIONS}/2/requires_approval_gate",
+            "A",
+            "widens",
+        ),
+        (
+            {f"{PERMISSIONS}/2/requires_approval_gate": "A"},
+            f"{PERMISSIONS}/2/requires_approval_gate",
+            ["B", "A"],
+            "narrows",
+        ),
+        ({f"{PERMISSIONS}/2/requires_approval_gate": ["A"]}, f"{PERMISSIONS}/2/requires_approval_gate", "B", "changes"),
+        (
+            {f"{RULES}/1/then/requires_approval_gate": ["A", "B"]},
+            f"{RULES}/1/then/requires_approval_gate",
+            ["B"],
+            "widens",
+        ),
+    ],
+)
+def test_fewer_gates_and_fewer_approvers_widen(base: dict[str, Any], at: str, value: object, effect: str) -> None:
+    old = with_changes([{"at": place, "value": first} for place, first in base.items()])
+    new = with_changes([{"at": at} if value is None else {"at": at, "value": value}], old)
+    assert [change.effect for change in compare_packs(old, new)] == [effect]
+
+
+@cases(("old", "new"), [("A", ["A"]), (["A", "B"], ["B", "A"])])
+def test_one_gate_and_a_list_of_it_are_the_same_and_so_is_another_order(old: object, new: object) -> None:
+    at = f"{PERMISSIONS}/2/requires_approval_gate"
+    assert {change.effect for change in compare_packs(changed(at, old), changed(at, new))} <= {"metadata"}
 
 
 @proves("context-pack:versioning:metadata-is-patch")

@@ -55,7 +55,8 @@ def test_tools_stand_by_id_with_what_their_block_says() -> None:
         (
             "adp_payments_issue_refund",
             (
-                "write, destructive; wait for GATE_FINANCE_APPROVAL; amount_inr at least 1, at most 50000; "
+                "write, destructive; wait for GATE_FINANCE_APPROVAL (finance_lead); amount_inr at least 1, "
+                "at most 50000; "
                 "idempotency_key required"
             ),
         ),

@@ -271,7 +271,7 @@ def test_a_tool_tells_its_bounds_and_its_input() -> None:
     context = compile_scenario(pack=changes)
     (block,) = [block for block in context.compiled_prompt.context_blocks if block.block_id == "tool_2"]
     assert block.content == (
-        "adp_payments.issue_refund: write, destructive; wait for GATE_FINANCE_APPROVAL; "
+        "adp_payments.issue_refund: write, destructive; wait for GATE_FINANCE_APPROVAL (finance_lead); "
         "amount_inr at least 0.5, at most 50000, unless approved; "
         'currency one of ["INR","EUR"]; '
         'idempotency_key required, matching "^ik_[a-z0-9]{16}$"; '

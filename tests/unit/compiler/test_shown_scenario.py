@@ -7,7 +7,7 @@ from contextplane.authoring.gates.schema import typed_or_problems
 from contextplane.model.compiled_context import BUCKETS, PRIORITIES, CompiledContext
 from contextplane.testing.proofs import proves
 from tests.support.cases import cases
-from tests.unit.compiler.scenario import CASE, CASES, compile_scenario, evidence, plain
+from tests.unit.compiler.scenario import CASE, CASES, PACK, compile_scenario, evidence, plain
 
 SHOWN = CASE["shown"]
 REFUND = "adp_payments.issue_refund"
@@ -57,7 +57,18 @@ def test_manifests_and_controls_are_those_that_are_shown() -> None:
     assert tools == SHOWN["tool_manifest"]
     assert manifests["evidence_manifest"][0]["evidence_ref"] == SHOWN["first_evidence"]
     assert [entry["evidence_ref"] for entry in manifests["evidence_manifest"]] == CASE["evidence"]
-    assert context["runtime_controls"] == SHOWN["runtime_controls"]
+    controls = context["runtime_controls"]
+    (approval,) = controls.pop("approval_gates")
+    assert controls == SHOWN["runtime_controls"]
+    assert approval == {
+        "gate_id": "GATE_FINANCE_APPROVAL",
+        "capabilities": ["adp_payments.issue_refund"],
+        "required_approver_role": "finance_lead",
+        "approvers": 1,
+        "approver_not_requester": True,
+        "ttl_seconds": PACK["policy_layer"]["approval_gates"][0]["ttl_seconds"],
+        "because": ["rule:R_HIGH_VALUE_REQUIRES_APPROVAL", "tool:adp_payments.issue_refund"],
+    }
 
 
 @proves(

@@ -39,7 +39,8 @@ def test_several_permissions_of_one_tool_say_the_same_in_whatever_order() -> Non
 def test_bounds_stand_by_argument_and_gates_as_the_pack_has_them() -> None:
     context = compile_scenario(pack={**SECOND_GATE, "/tooling_layer/permissions": PERMISSIONS[::-1]})
     assert tool_lines(context)["adp_payments.issue_refund"] == (
-        "write, destructive; wait for GATE_FINANCE_APPROVAL; wait for GATE_SECOND; amount_inr at least 1, at most "
+        "write, destructive; wait for GATE_FINANCE_APPROVAL (finance_lead); wait for GATE_SECOND (finance_lead); "
+        "amount_inr at least 1, at most "
         "50000; amount_inr at most 9; idempotency_key required; zone at most 3"
     )
     entry = context.manifests.tool_manifest[2]

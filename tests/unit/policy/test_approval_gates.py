@@ -86,6 +86,38 @@ def test_a_gate_that_a_rule_requires_needs_no_condition() -> None:
     assert gate.undecided is None
 
 
+def test_several_gates_of_a_permission_and_of_a_rule_are_all_active() -> None:
+    second, third = {**GATE, "gate_id": "GATE_LEGAL", "approvers": 2}, {**GATE, "gate_id": "GATE_RISK"}
+    asking = rule(then={"allow": True, "requires_approval_gate": ["GATE_LEGAL", "GATE_RISK"]})
+    by = program(asking, gates=[GATE, second, third])
+    decision = by.decide(facts())
+    assert decision.requires_approval_gates == ("GATE_LEGAL", "GATE_RISK")
+    permissions = [*PERMISSIONS[:2], {**PERMISSIONS[2], "requires_approval_gate": [FINANCE, "GATE_RISK"]}]
+    surface = tools({"permissions": permissions}, by).surface(decision, "destructive")
+    assert {gate.gate_id: gate.because for gate in active_gates(by, decision, surface, facts()).active} == {
+        FINANCE: ("tool:adp_payments.issue_refund",),
+        "GATE_LEGAL": ("rule:R",),
+        "GATE_RISK": ("rule:R", "tool:adp_payments.issue_refund"),
+    }
+
+
+def test_calls_wait_by_their_permission_or_where_a_rule_asks_if_they_change_something() -> None:
+    reading = {**PERMISSIONS[0], "requires_approval_gate": "GATE_READ"}
+    gates = [GATE, {**GATE, "gate_id": "GATE_READ"}, {**GATE, "gate_id": "GATE_RULE"}]
+    by = program(rule(then={"allow": True, "requires_approval_gate": "GATE_RULE"}), gates=gates)
+    decision = by.decide(facts())
+    surface = tools({"permissions": [reading, *PERMISSIONS[1:]]}, by).surface(decision, "destructive")
+    assert {gate.gate_id: gate.capabilities for gate in active_gates(by, decision, surface, facts()).active} == {
+        FINANCE: ("adp_payments.issue_refund",),
+        "GATE_READ": ("adp_orders.lookup",),
+        "GATE_RULE": ("adp_payments.issue_refund",),
+    }
+    denied = program(rule(then={"allow": False, "requires_approval_gate": "GATE_RULE"}), gates=gates).decide(facts())
+    surface = tools({"permissions": PERMISSIONS}, by).surface(denied, "destructive")
+    (gate,) = active_gates(by, denied, surface, facts()).active
+    assert gate.capabilities == ()
+
+
 def test_gates_stand_in_the_order_of_the_document() -> None:
     second = {**GATE, "gate_id": "A_GATE"}
     by = program(rule(then={"allow": True, "requires_approval_gate": "A_GATE"}), gates=[GATE, second])

@@ -100,11 +100,14 @@ def names(pair: Pair) -> Iterator[Difference]:
         yield Difference(effect="changes", words=f"{pair.name} {format_transition(pair)}")
 
 
-def number(what: str, *, higher: Effect, lower: Effect) -> Comparer:
-    """Compare numbers: rising has one effect, falling another. One that is added or removed `changes`."""
+def number(what: str, *, higher: Effect, lower: Effect, absent: float | None = None) -> Comparer:
+    """Compare numbers: rising has one effect, falling another.
+
+    `absent`: the default. Without one, a number that is added or removed `changes`.
+    """
 
     def compare(pair: Pair) -> Iterator[Difference]:
-        old, new = pair.old, pair.new
+        old, new = (absent if side is None else side for side in (pair.old, pair.new))
         if not isinstance(old, int | float) or not isinstance(new, int | float):
             yield Difference(effect="changes", words=f"{what} {format_transition(pair)}")
         elif old != new:

@@ -13,6 +13,7 @@ from contextplane.authoring.diff.tree import (
     Tree,
     decided_intents,
     denies,
+    gates_of,
     gates_reading,
     intents_of,
     mode_in,
@@ -89,12 +90,14 @@ def bundle_added(pair: Pair) -> Difference:
 
 
 def required_gate(pair: Pair) -> Iterator[Difference]:
-    """Compare the approval gate of a permission or rule. A new one narrows, unless approval lifts bounds."""
-    words = f"its approval gate was {pair.old or 'none'}, now {pair.new or 'none'}"
-    if pair.old is None:
+    """Compare the approval gates of a permission or rule. The first narrows, unless approval lifts bounds."""
+    old, new = (gates_of({pair.name: side}) for side in (pair.old, pair.new))
+    was, now = (", ".join(sorted(gates)) or "none" for gates in (old, new))
+    words = f"its approval gate was {was}, now {now}"
+    if not old:
         yield Difference(effect="changes" if _has_liftable_bound(pair.before) else "narrows", words=words)
-    else:
-        yield Difference(effect="widens" if pair.new is None else "changes", words=words)
+    elif old != new:
+        yield Difference(effect="narrows" if old < new else "widens" if new < old else "changes", words=words)
 
 
 def unless_denied(comparer: Comparer) -> Comparer:
@@ -103,7 +106,7 @@ def unless_denied(comparer: Comparer) -> Comparer:
     def compare(pair: Pair) -> Iterator[Difference]:
         was, now = (part_at(tree, pair.path[:-1]) for tree in (pair.before, pair.after))
         is_gate = pair.name == "requires_approval_gate"
-        for_reading = is_gate and pair.old is not None and gates_reading(pair.old, pair.before)
+        for_reading = is_gate and gates_reading(gates_of(was), pair.before)
         if for_reading or denies(was) or not denies(now):
             yield from comparer(pair)
 

@@ -114,6 +114,8 @@ TABLE: dict[TreePath, Comparer] = {
     (*_GUARDRAILS, "must_refuse", "*", "when"): restriction_when(absent=False),
     (*_GUARDRAILS, "must_escalate", "*", "when"): restriction_when(absent=False),
     (*_GATE, "when"): restriction_when(absent=True),
+    (*_GATE, "approvers"): number("how many must approve", higher="narrows", lower="widens", absent=1),
+    (*_GATE, "approver_not_requester"): always("metadata"),
     (*_GATE, "ttl_seconds"): number("how long an approval holds", higher="widens", lower="narrows"),
     (*_ADAPTER, "endpoint_ref"): always("endpoint"),
     (*_ADAPTER, "approval_mode"): max_mode("what it can do at most"),

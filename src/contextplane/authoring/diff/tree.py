@@ -18,6 +18,7 @@ __all__ = [
     "allows",
     "decided_intents",
     "denies",
+    "gates_of",
     "gates_reading",
     "id_fields",
     "identity",
@@ -182,11 +183,11 @@ def is_at_least_as_strict(branch: Tree, other: Tree, tree: Tree, *, is_settled: 
 
 def _requires_as_much(branch: Tree, other: Tree, tree: Tree) -> bool:
     """Whether a branch requires the evidence, mode and gate of another, or denies, which is stricter."""
-    ours, theirs = (part_at(side, ("requires_approval_gate",)) for side in (branch, other))
+    ours, theirs = (gates_of(side) for side in (branch, other))
     if denies(branch):
-        return theirs is None or theirs == ours or not gates_reading(theirs, tree)
+        return not gates_reading(theirs - ours, tree)
     return (
-        (theirs is None or theirs == ours)
+        theirs <= ours
         and _entries(part_at(other, ("requires",))) <= _entries(part_at(branch, ("requires",)))
         and requires_mode_at_least(branch, part_at(other, ("approval_mode",)))
     )
@@ -198,11 +199,17 @@ def _prohibitions(effect: Tree, tree: Tree, *, denied: bool) -> frozenset[str]:
     return frozenset(tool for tool in tools if not denied or _may_only_read(tool, tree))
 
 
-def gates_reading(gate: Tree, tree: Tree) -> bool:
-    """Whether a gate guards a tool that only reads, which a denied run may still call."""
+def gates_of(part: Tree) -> frozenset[str]:
+    """Return the approval gates that a branch or a permission names: one, or a list."""
+    named = part_at(part, ("requires_approval_gate",))
+    return frozenset({named}) if isinstance(named, str) else _entries(named)
+
+
+def gates_reading(gates: frozenset[str], tree: Tree) -> bool:
+    """Whether one of these gates guards a tool that only reads, which a denied run may still call."""
     permissions = part_at(tree, _PERMISSIONS)
     return any(
-        part_at(permission, ("requires_approval_gate",)) == gate and _may_only_read(name, tree)
+        not gates.isdisjoint(gates_of(permission)) and _may_only_read(name, tree)
         for name, permission in (permissions.items() if isinstance(permissions, Mapping) else ())
     )
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from contextplane.authoring.evidence import ACTING_MODES, least_tools, needs_no_tool, obtainable_evidence, producers
 from contextplane.authoring.iso_codes import RELEASE, currencies, timezones
 from contextplane.authoring.law import Law, Violation
-from contextplane.authoring.subject import DecisionDocument, Subject, id_place
+from contextplane.authoring.subject import DecisionDocument, Subject, enumerate_places, id_place
 from contextplane.model.context_pack import RUNTIME_CONTRACT, DecisionSpec
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.terms import at_most
@@ -35,17 +35,21 @@ def decision_bindings_resolve(subject: Subject) -> Iterator[Violation]:
 def rule_gates_resolve(subject: Subject) -> Iterator[Violation]:
     """Every approval gate that a rule requires is declared in approval_gates."""
     for placed in subject.effects:
-        name = placed.effect.requires_approval_gate
-        if name is not None and name not in subject.gates:
-            yield undeclared_name(f"{placed.at}/requires_approval_gate", "the approval gate", name, subject.gates)
+        yield from _undeclared_gates(placed.at, placed.effect.requires_approval_gate, subject)
 
 
 def permission_gates_resolve(subject: Subject) -> Iterator[Violation]:
     """Every approval gate that a permission requires is declared in approval_gates."""
     for at, permission in subject.permissions:
-        name = permission.requires_approval_gate
-        if name is not None and name not in subject.gates:
-            yield undeclared_name(f"{at}/requires_approval_gate", "the approval gate", name, subject.gates)
+        yield from _undeclared_gates(at, permission.requires_approval_gate, subject)
+
+
+def _undeclared_gates(at: str, named: str | tuple[str, ...] | None, subject: Subject) -> Iterator[Violation]:
+    place = f"{at}/requires_approval_gate"
+    placed = [(place, named)] if isinstance(named, str) else enumerate_places(place, named or ())
+    for name_at, name in placed:
+        if name not in subject.gates:
+            yield undeclared_name(name_at, "the approval gate", name, subject.gates)
 
 
 def permissions_name_an_adapter(subject: Subject) -> Iterator[Violation]:
@@ -258,6 +262,8 @@ def _tool_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
     for at, permission in subject.permissions:
         if len(permission.produces) > 1:
             yield at, "produces", permission.produces
+        if isinstance(permission.requires_approval_gate, tuple):
+            yield at, "requires_approval_gate", permission.requires_approval_gate
     for at, template in subject.templates:
         for s, step in enumerate(template.steps):
             if len(step.depends_on) > 1:
@@ -274,6 +280,8 @@ def _rule_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
             yield effect.at, "requires", effect.effect.requires
         if len(effect.effect.prohibits) > 1:
             yield effect.at, "prohibits", effect.effect.prohibits
+        if isinstance(effect.effect.requires_approval_gate, tuple):
+            yield effect.at, "requires_approval_gate", effect.effect.requires_approval_gate
 
 
 _LIST_LAWS: tuple[Law[Subject], ...] = (Law(gate="integrity", code="entry_repeated", check=no_list_repeats_a_name),)

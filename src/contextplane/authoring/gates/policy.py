@@ -252,8 +252,8 @@ def _join_names(names: list[str]) -> str:
 
 def every_gate_is_used(subject: Subject) -> Iterator[Violation]:
     """Every approval gate is named by a rule or by a permission."""
-    used = {placed.effect.requires_approval_gate for placed in subject.effects}
-    used |= {permission.requires_approval_gate for _, permission in subject.permissions}
+    used = {name for placed in subject.effects for name in placed.effect.gate_ids}
+    used |= {name for _, permission in subject.permissions for name in permission.gate_ids}
     for name, (at, _) in subject.gates.items():
         if name not in used:
             yield Violation(at=at, cause=f"nothing names the approval gate {name}", cure="name it, or remove it")

@@ -50,7 +50,7 @@ def tools_are_below_the_ceiling(subject: Subject) -> Iterator[Violation]:
 def destructive_tools_have_a_gate(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that is destructive names an approval gate."""
     for at, permission, adapter in subject.compute_once(_exposed_tools):
-        if adapter.mode_of(permission.capability) == "destructive" and permission.requires_approval_gate is None:
+        if adapter.mode_of(permission.capability) == "destructive" and not permission.gate_ids:
             yield Violation(
                 at=at,
                 cause=f"{adapter.adapter_id}.{permission.capability} is destructive and names no approval gate",
@@ -129,7 +129,7 @@ def _above_all(subject: Subject) -> Iterator[tuple[str, ApprovalMode, str]]:
     reached = [key for key in subject.decisions if key in bound] or list(subject.decisions)
     for _, permission, adapter in subject.compute_once(_exposed_tools):
         tool, mode = f"{adapter.adapter_id}.{permission.capability}", adapter.mode_of(permission.capability)
-        own = shared.get(permission.requires_approval_gate or "", set()) | planned.get(tool, set())
+        own = planned.get(tool, set()).union(*(shared.get(gate, set()) for gate in permission.gate_ids))
         could = [key for key in subject.decisions if key in own] if own else reached
         strictest = max(could, key=lambda key: APPROVAL_MODES.index(subject.decisions[key][1].approval_mode))
         if not at_most(mode, subject.decisions[strictest][1].approval_mode):
@@ -140,9 +140,9 @@ def _decisions_by_gate(subject: Subject) -> Mapping[str, set[str]]:
     """Map each approval gate to the decisions whose rules require it."""
     decisions: dict[str, set[str]] = {}
     for placed in subject.effects:
-        gate, key = placed.effect.requires_approval_gate, placed.of.rule.decision_binding
-        if gate is not None and key is not None and key in subject.decisions:
-            decisions.setdefault(gate, set()).add(key)
+        key = placed.of.rule.decision_binding
+        for gate in placed.effect.gate_ids if key is not None and key in subject.decisions else ():
+            decisions.setdefault(gate, set()).add(key or "")
     return decisions
 
 
