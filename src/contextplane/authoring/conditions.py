@@ -17,7 +17,7 @@ from contextplane.model.value import Value
 from contextplane.policy.clock import CLOCK_FACTS
 from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.logic.expression import LogicFailed, LogicProblem, compile_expression, examine
-from contextplane.policy.logic.solver import Answer, TryBudget, can_be, is_clearly_contingent, solve
+from contextplane.policy.logic.solver import Answer, can_be, is_clearly_contingent, solve
 from contextplane.policy.logic.strict import COMPARISONS, operation, possible_kinds
 
 __all__ = [
@@ -123,16 +123,14 @@ AppliesTo = Mapping[str, str | tuple[str, ...]]
 """The scope of a rule: by key, the value or the values that a run must have."""
 
 
-def can_take_effect(
-    condition: PlacedCondition, applies_to: AppliesTo, tries: TryBudget, *, outcome: bool = True
-) -> Answer:
+def can_take_effect(condition: PlacedCondition, applies_to: AppliesTo, *, outcome: bool = True) -> Answer:
     """Whether the condition can evaluate to `outcome` for any facts within `applies_to`."""
     if not condition.reads and b'"var"' not in canonical(condition.expression):
         return _constant_answer(condition.expression, outcome=outcome)
     within = () if _SCOPE_PATHS.isdisjoint(condition.reads) else tuple(scope_constraints(applies_to, condition.reads))
     if not within:
-        return "yes" if condition.free else can_be(condition.expression, outcome, tries)
-    return solve([(condition.expression, outcome), *((constraint, True) for _, constraint in within)], tries).answer
+        return "yes" if condition.free else can_be(condition.expression, outcome)
+    return solve([(condition.expression, outcome), *((constraint, True) for _, constraint in within)]).answer
 
 
 def _constant_answer(condition: Json, *, outcome: bool) -> Answer:

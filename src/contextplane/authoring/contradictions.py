@@ -16,13 +16,12 @@ from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.logic.expression import Expression, LogicFailed, compile_expression
-from contextplane.policy.logic.solver import Answer, Outcome, Solution, TryBudget, can_be, solve_outcomes
+from contextplane.policy.logic.solver import Answer, Outcome, Solution, can_be, solve_outcomes
 
 __all__ = ["Contradiction", "UncomparedPairs", "applies_within", "find_contradictions"]
 
 _TRIES_PER_RULE = 50
 _SOLVES_PER_RULE = 5
-_FACTS_TRIED = 60_000
 _SCOPE_PATHS = frozenset(SCOPE_FACTS.values())
 _TOGETHER = 12
 """How many denials are solved together at most; for more the answer is unknown."""
@@ -50,7 +49,7 @@ class UncomparedPairs(Value, frozen=True):
 
 
 class _Budget:
-    """The work left for all rules: conditions to evaluate, questions to solve, facts to try.
+    """The work left for all rules: conditions to evaluate, questions to solve.
 
     It keeps the work in proportion to the pack.
     """
@@ -58,11 +57,10 @@ class _Budget:
     def __init__(self, rules: int) -> None:
         self.tries = _TRIES_PER_RULE * max(1, rules)
         self.solves = _SOLVES_PER_RULE * max(1, rules)
-        self.facts = TryBudget(_FACTS_TRIED)
 
     @property
     def spent(self) -> bool:
-        return self.tries <= 0 or self.solves <= 0 or self.facts.spent
+        return self.tries <= 0 or self.solves <= 0
 
 
 class _Branch:
@@ -73,13 +71,11 @@ class _Branch:
         placed: PlacedEffect,
         condition: Json,
         reads: frozenset[str],
-        budget: TryBudget,
         within: Sequence[Json] = (),
     ) -> None:
         self.placed = placed
         self.condition = condition
         self.reads = reads
-        self.budget = budget
         self.within = within
         """Further conditions that hold wherever its rule applies."""
 
@@ -92,7 +88,7 @@ class _Branch:
         outcomes = [(self.condition, frozenset[Outcome]({self.placed.branch}))]
         outcomes += [(constraint, frozenset[Outcome]({True})) for constraint in self.within]
         outcomes += [(other.condition, frozenset[Outcome]({not other.placed.branch})) for other in others]
-        return solve_outcomes(outcomes, self.budget)
+        return solve_outcomes(outcomes)
 
     def denies(self, facts: Mapping[str, Json]) -> bool:
         """Whether this branch denies for these facts. A condition that cannot be evaluated denies."""
@@ -109,7 +105,7 @@ def find_contradictions(subject: Subject) -> Iterator[Contradiction | Uncompared
     """
     budget = _Budget(len(subject.rules))
     left, first = 0, ""
-    for allows, denying in _comparable_branches(subject, budget.facts):
+    for allows, denying in _comparable_branches(subject):
         if budget.spent:
             left, first = left + len(denying), first or allows.placed.at
         else:
@@ -156,12 +152,12 @@ def _can_allow(allows: _Branch, denying: Sequence[_Branch], budget: _Budget) -> 
     return solution.answer, against
 
 
-def _comparable_branches(subject: Subject, budget: TryBudget) -> Iterator[tuple[_Branch, list[_Branch]]]:
+def _comparable_branches(subject: Subject) -> Iterator[tuple[_Branch, list[_Branch]]]:
     """Yield each allowing branch with the denying branches of other rules to compare it with.
 
     Those apply wherever the allowing rule does, and read no fact that it does not read.
     """
-    candidates = [_denying_branch(placed, subject, budget) for placed in _sound_effects(subject, allow=False)]
+    candidates = [_denying_branch(placed, subject) for placed in _sound_effects(subject, allow=False)]
     branches = [branch for branch in candidates if branch is not None]
     allowing = _sound_effects(subject, allow=True) if branches else []
     if len(branches) * len(allowing) <= _FEW_PAIRS and not _may_meet(allowing, branches, subject):
@@ -181,7 +177,7 @@ def _comparable_branches(subject: Subject, budget: TryBudget) -> Iterator[tuple[
         others = [branch for branch in near if branch.reads <= reads and branch.placed.of.at != placed.of.at]
         if within := [other for other in others if applies_within(placed, other.placed)]:
             yield (
-                _Branch(placed, placed.of.rule.condition, reads, budget, [constraint for _, constraint in known]),
+                _Branch(placed, placed.of.rule.condition, reads, [constraint for _, constraint in known]),
                 within,
             )
 
@@ -212,26 +208,24 @@ def _by_intent_and_fact(branches: Sequence[_Branch]) -> Mapping[tuple[str, str],
     return groups
 
 
-def _denying_branch(placed: PlacedEffect, subject: Subject, budget: TryBudget) -> _Branch | None:
+def _denying_branch(placed: PlacedEffect, subject: Subject) -> _Branch | None:
     """Return a branch that denies; None when the other branch denies as well and stands for both.
 
     One that denies in any case reads nothing, although its condition may name facts.
     """
     rule = placed.of.rule
     if rule.otherwise is not None and rule.then.allow is False and rule.otherwise.allow is False:
-        return _unconditional_branch(placed, budget) if placed.branch else None
+        return _unconditional_branch(placed) if placed.branch else None
     condition = _condition(placed, subject)
-    branch = _Branch(placed, rule.condition, condition.reads, budget)
+    branch = _Branch(placed, rule.condition, condition.reads)
     # Cheap checks first: most can be false by their form, or do not deny without facts.
     if condition.free or not branch.denies({}):
         return branch
-    return (
-        _unconditional_branch(placed, budget) if can_be(rule.condition, not placed.branch, budget) == "no" else branch
-    )
+    return _unconditional_branch(placed) if can_be(rule.condition, not placed.branch) == "no" else branch
 
 
-def _unconditional_branch(placed: PlacedEffect, budget: TryBudget) -> _Branch:
-    return _Branch(placed, placed.branch, frozenset(), budget)
+def _unconditional_branch(placed: PlacedEffect) -> _Branch:
+    return _Branch(placed, placed.branch, frozenset())
 
 
 def _reads(placed: PlacedEffect, subject: Subject) -> frozenset[str]:

@@ -32,6 +32,7 @@ SPEC = "/decision_layer/decision_specs/support.refund.execute"
 TARGET = "/evaluation_layer/eval_targets/support.refund"
 MEMORY = "/memory_layer/memory_policy"
 VAR = {"var": "request.context.refund_amount"}
+FEE = {"var": "request.context.fee"}
 STAFF = {"in": [{"var": "user.role"}, ["support_agent", "trainee"]]}
 
 
@@ -95,7 +96,8 @@ def _narrowing() -> Iterator[Step]:
     yield ((f"{SPEC}/challenge_required", True),)
     yield ((f"{SPEC}/eligibility_rules", {"<": [{"var": "request.context.age_days"}, 30]}),)
     yield from (((f"{SPEC}/decision_right", right),) for right in ("escalate", "recommend", "propose"))
-    yield from ((("/pack_meta/data_classification", level),) for level in ("CONFIDENTIAL", "RESTRICTED"))
+    for amount in _amounts(600):  # what is added is not analysed, and can only take something away
+        yield ((f"{ALLOWING}/if", {"and": [VERIFIED, {"<": [{"+": [VAR, FEE]}, amount]}]}),)
 
 
 def _widening() -> Iterator[Step]:
@@ -118,6 +120,8 @@ def _widening() -> Iterator[Step]:
         yield (("/memory_layer/promotion_thresholds/auto_promote_confidence", round(0.95 - n / 40, 4)),)
         yield (("/pack_meta/tenant/shared_with", [f"tenant_{n}"]),)
         yield (("/evaluation_layer/release_gates/policy/max_delta", n / 20),)
+    # It admits evidence and memories of a higher class.
+    yield from ((("/pack_meta/data_classification", level),) for level in ("CONFIDENTIAL", "RESTRICTED"))
     adapters = [adapter["adapter_id"] for adapter in EXAMPLE["tooling_layer"]["adapter_registry"]]
     for adapter, mode in itertools.product(adapters[2:], MODES[:-1]):
         yield ((f"{ADAPTERS}/{adapter}/approval_mode", mode),)
@@ -138,7 +142,6 @@ _LOOSENED: tuple[tuple[str, Any], ...] = (
     (f"{AMOUNT}/unless_approved", True),
     (f"{REFUND}/arg_constraints/idempotency_key/required", False),
     (f"{MEMORY}/consent_gating/pii_write_back_allowed", True),
-    ("/pack_meta/data_classification", "PUBLIC"),
     (f"{GATE}/when", {"and": [{">": [VAR, 3000]}, {"==": [{"var": "user.role"}, "trainee"]}]}),
     (f"{GATE}/when", False),
     (f"{RULES}/R_NEW", _NEW_INTENT),
@@ -177,8 +180,9 @@ def _altering() -> Iterator[Step]:
         yield ((f"{GATE}/when", condition),)
         yield ((f"{HIGH}/if", condition),)
     for amount in _amounts(600):
-        yield ((f"{ALLOWING}/if", {"and": [VERIFIED, {"<": [{"+": [VAR, {"var": "request.context.fee"}]}, amount]}]}),)
+        yield ((f"{ALLOWING}/if", {"<": [{"+": [VAR, FEE]}, amount]}),)
     yield ((f"{SPEC}/version", "9.0.0"),)
+    yield (("/pack_meta/data_classification", "PUBLIC"),)
     outcomes = EXAMPLE["decision_layer"]["decision_specs"][0]["allowed_outcomes"]
     for size in (1, 2):
         yield from (((f"{SPEC}/allowed_outcomes", list(subset)),) for subset in itertools.combinations(outcomes, size))
@@ -191,7 +195,7 @@ def _altering() -> Iterator[Step]:
     yield (("/intelligence_refs/knowledge_graph/snapshot_pin_rule", "alias:next"),)
     yield (("/intelligence_refs/embedding_keys", ["support_orders_v2"]),)
     yield ((f"{GATE}/required_approver_role", "support_ops"),)
-    yield ((f"{HIGH}/if", {">": [{"var": "request.context.fee"}, 3000]}),)
+    yield ((f"{HIGH}/if", {">": [FEE, 3000]}),)
     yield ((f"{HIGH}/applies_to", {"intent": "support.exchange"}),)
     yield (("/policy_layer/policy_bundles/POLICY_RETURNS_V4/priority", 20),)
     yield ((f"{ADAPTERS}/adp_orders/type", "MCP"),)

@@ -17,7 +17,7 @@ from contextplane.policy.logic.expression import (
     logic_problems,
     variables,
 )
-from contextplane.policy.logic.solver import Outcome, TryBudget, can_be, implies, solve, solve_outcomes
+from contextplane.policy.logic.solver import Outcome, can_be, implies, solve, solve_outcomes
 from tests.support.cases import cases
 from tests.support.samples import sample
 
@@ -200,7 +200,7 @@ def test_a_missing_fact_is_the_one_that_is_read_elsewhere() -> None:
     assert solve([({"and": [{"missing": ["user.b"]}, {"==": [B, 1]}]}, True)]).answer == "no"
     assert solve([({"and": [{"missing": ["user.b"]}, {"!": [B]}]}, True)]).answer == "yes"
     both: Json = {"and": [{"missing": ["user.b", "user.c"]}, {"==": [B, 1]}]}
-    assert solve([(both, True), ({"var": "user.c"}, True)]).answer == "unknown"
+    assert solve([(both, True), ({"var": "user.c"}, True)]).answer == "no"
     assert variables(both) == {"user.b", "user.c"}
     assert variables({"missing_some": [1, ["user.b", "intent"]]}) == {"user.b", "intent"}
 
@@ -264,13 +264,17 @@ def test_values_of_every_kind_are_tried(expression: Json) -> None:
 UNTOLD: Any = (
     {"and": [{">": [A, 2.0**51]}, {"<": [A, 2.0**51 + 1]}]},  # what lies between two huge numbers
     {"and": [{"in": [A, "abc"]}, {"==": [A, 7]}]},
-    {"and": [A, {"!": [A]}, {"==": [{"var": "request.context"}, 1]}]},  # one path within another
+    {"and": [{"==": [A, 3]}, {"==": [{"var": "request.context.a.b"}, 1]}]},  # one path within another
     {"all": [A, {">": [{"var": ""}, 1]}]},
     {"==": [{"var": ["request.context.a", 7]}, 8]},
     {"in": [A, [[1]]]},
-    {"and": [{"!": [{"missing": ["request.context.a", "user.b"]}]}, {"==": [A, ""]}]},
+    {"and": [{"!": [{"missing_some": [2, ["request.context.a", "user.b"]]}]}, {"==": [A, ""]}]},
 )
 NEVER: Any = (
+    {"and": [{"!": [{"missing": ["request.context.a", "user.b"]}]}, {"==": [A, ""]}]},
+    {"and": [A, {"!": [A]}, {"==": [{"var": "request.context"}, 1]}]},
+    {"and": [{"in": ["x", A]}, {"==": [A, "y"]}]},
+    {"and": [{"in": ["x", A]}, {"!": [A]}]},
     {"==": [1, "1"]},
     {"<": [A, True]},
     {"and": [{"==": [A, 3]}, {"==": [A, "3"]}]},
@@ -295,14 +299,20 @@ def test_an_expression_reads_facts_and_an_element_is_none() -> None:
     assert variables({"reduce": [A, {"+": [{"var": "current"}, 1]}, B]}) == {"request.context.a", "user.b"}
 
 
-def test_questions_that_share_their_tries_end_together_and_then_nothing_can_be_told() -> None:
-    parts: Any = [{"and": [{">": [{"var": f"v{n}"}, 5]}, {"<": [{"var": f"v{n}"}, 3]}]} for n in range(3)]
-    never: Json = {"or": parts}
-    tries = TryBudget(100)
-    answers = [solve([(never, True)], tries).answer for _ in range(9)]
-    assert answers[0] == "no"
-    assert answers[-1] == "unknown"
-    assert tries.spent
+def test_a_hard_question_leaves_the_next_one_its_own_budget() -> None:
+    facts: Any = [{"var": f"v{n}"} for n in range(40)]
+    hard: Json = {"==": [{"+": facts}, 77.7]}
+    assert [solve([(hard, True)]).answer for _ in range(3)] == ["unknown"] * 3
+    parts: Any = [{"and": [{">": [fact, 5]}, {"<": [fact, 3]}]} for fact in facts]
+    assert solve([({"or": parts}, True)]).answer == "no"
+
+
+def test_a_default_is_the_value_of_a_fact_that_is_left_out() -> None:
+    vip: Json = {"==": [{"var": ["request.context.vip", False]}, True]}
+    assert solve([(vip, True), ({"==": [{"var": "request.context.vip"}, None]}, True)]).answer == "no"
+    small: Json = {"<": [{"var": ["request.context.a", 0]}, 10]}
+    assert implies(({"==": [A, None]}, True), (small, True))
+    assert solve([(small, False), ({"<": [{"var": ["request.context.a", 20]}, 10]}, True)]).answer == "no"
 
 
 def test_independent_parts_are_solved_apart_so_that_their_number_costs_little() -> None:

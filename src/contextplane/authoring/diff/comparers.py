@@ -6,13 +6,12 @@ A comparer is given a pair of states, None for a part that is absent. A differen
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from contextplane.authoring.diff.tree import Effect, Tree, plain
+from contextplane.authoring.diff.tree import Effect, Tree, is_rank_as_high, part_at, plain, required_rank
 from contextplane.authoring.law import HIDDEN, looks_secret
 from contextplane.model.json.canonical import canonical
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
 from contextplane.policy.clock import LOCAL_CLOCK
-from contextplane.policy.logic.solver import TryBudget
 
 __all__ = [
     "Comparer",
@@ -47,17 +46,13 @@ class Difference(Value, frozen=True):
 
 
 class Pair(Value, frozen=True):
-    """The two states of one part. `path` is its place; `before` and `after` are the whole trees.
-
-    `tries`: the budget for solving conditions, shared by all parts of one comparison.
-    """
+    """The two states of one part. `path` is its place; `before` and `after` are the whole trees."""
 
     old: Tree
     new: Tree
     path: tuple[str, ...]
     before: Tree
     after: Tree
-    tries: TryBudget
 
     @property
     def name(self) -> str:
@@ -134,14 +129,17 @@ def required_mode(what: str) -> Comparer:
     """Compare the approval mode that a rule requires: the higher, the stricter.
 
     Where no rule requires one, that of the tool holds, which may be higher. So an added mode is sure to loosen nothing
-    only when it is the highest.
+    only when it is the highest, and no decision caps it.
     """
 
     def compare(pair: Pair) -> Iterator[Difference]:
-        if pair.old is None and pair.new != APPROVAL_MODES[-1]:
-            yield Difference(effect="changes", words=f"{what} {format_transition(pair)}")
-        else:
-            yield from ladder(what, APPROVAL_MODES, up="narrows", down="widens")(pair)
+        rule, branch = pair.path[:-2], pair.path[:-1]
+        old, new = (
+            required_rank(part_at(tree, branch), part_at(tree, rule), tree) for tree in (pair.before, pair.after)
+        )
+        narrows, widens = is_rank_as_high(new, old), is_rank_as_high(old, new)
+        effect: Effect = "narrows" if narrows else "widens" if widens or new is None else "changes"
+        yield Difference(effect=effect, words=f"{what} {format_transition(pair)}")
 
     return compare
 

@@ -1,102 +1,26 @@
 """Comparers of conditions: whether a restriction now holds in more cases, in fewer, or in others.
 
-A condition holds, does not hold, or cannot be evaluated. Which outcome can turn into which other is solved over the
-constants of both conditions; a move that is not refuted counts as possible.
-
-A run also restricts where a condition reads a missing fact. So a changed condition must not let a request escape a
-restriction by leaving a fact out. Cases are tried for that: those that the constants suggest, each with one or more
-facts left out. A case that escapes is a proof; finding none is not.
+For each request a condition is in one of six states: true or false, either with a missing fact read, without an answer,
+or failed. The diagrams of the old and the new condition show which states can be together. Each move from one state to
+another is judged by what the engine does in both. So a difference that narrows is proven for every request, with every
+fact given, missing or of another kind. A move that is not ruled out counts as possible, and where a condition is not
+analysed completely, a move that loosens is no more than that: the effect is unknown.
 """
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from contextplane.authoring.diff.comparers import Comparer, Difference, Pair, format_transition
-from contextplane.authoring.diff.tree import (
-    Tree,
-    allows,
-    denies,
-    intents_of,
-    is_at_least_as_strict,
-    part_at,
-    plain,
-    restricts,
-    settled_intents,
-)
-from contextplane.errors import ContextPlaneError
+from contextplane.authoring.diff.parts import has_liftable_bound
+from contextplane.authoring.diff.rule_states import PackLaw, force_of, is_as_strict
+from contextplane.authoring.diff.tree import Effect, Tree, intents_of, part_at, plain, settled_intents
 from contextplane.model.json.canonical import Json, canonical
-from contextplane.policy.facts import Facts
-from contextplane.policy.logic.condition import CompiledCondition, ConditionFailure
-from contextplane.policy.logic.expression import logic_problems
-from contextplane.policy.logic.solver import Answer, Outcome, TryBudget, VariableUses, solve_outcomes
-from contextplane.policy.logic.strict import operation
+from contextplane.policy.facts import SCOPE_FACTS
+from contextplane.policy.logic.condition import required_paths
+from contextplane.policy.logic.diagram import STATES, Diagrams, DiagramTooLarge, State, state_of
 
-__all__ = [
-    "IsInForce",
-    "format_condition",
-    "permission_when",
-    "restriction_escape",
-    "restriction_when",
-    "rule_condition",
-]
-
-IsInForce = Callable[[bool | ConditionFailure, bool], bool]
-"""Whether the restriction is in force, by the outcome of the condition and whether it missed a fact."""
-
-# --- escape by leaving a fact out ---
-
-_CASES = 200
-_FACTS = ("request", "user", "agent", "run")
-_TEXT_FACTS = {"tenant_id": "tenant", "intent": "intent", "safety_mode": "read_only"}
-
-
-def restriction_escape(old: Json, new: Json, is_in_force: IsInForce, tries: TryBudget) -> str:
-    """Return the facts whose omission restricted before and no longer does; "" when none are found."""
-    if logic_problems(old) or logic_problems(new):
-        return ""
-    uses = VariableUses()
-    uses.add(old)
-    uses.add(new)
-    paths = sorted(uses.paths)
-    before, after = CompiledCondition(old), CompiledCondition(new)
-    values = [[None, *(candidate for candidate in uses.candidates(path) if candidate is not None)] for path in paths]
-    for chosen in itertools.islice(itertools.product(*values), _CASES):
-        if tries.spent:
-            break
-        facts = _facts(paths, chosen) if None in chosen and tries.take() else None
-        if (
-            facts is not None
-            and _restricts_for(before, facts, is_in_force)
-            and not _restricts_for(after, facts, is_in_force)
-        ):
-            return ", ".join(path for path, value in zip(paths, chosen, strict=True) if value is None)
-    return ""
-
-
-def _restricts_for(condition: CompiledCondition, facts: Facts, is_in_force: IsInForce) -> bool:
-    answer = condition.judge(facts)
-    # Which facts a condition missed that cannot be evaluated makes no difference: that denies.
-    missing = answer.missing if isinstance(answer, ConditionFailure) else condition.missing_facts(facts)
-    return is_in_force(answer, bool(missing))
-
-
-def _facts(paths: Sequence[str], values: Sequence[Json]) -> Facts | None:
-    """Make facts in which each path leads to its value; None when that is impossible."""
-    data: dict[str, Json] = {**{name: {} for name in _FACTS}, **_TEXT_FACTS}
-    for path, value in zip(paths, values, strict=True):
-        *parents, last = path.split(".")
-        place: Json = data
-        for step in parents:
-            place = place.setdefault(step, {}) if isinstance(place, dict) else None
-        if value is not None and isinstance(place, dict):
-            place[last] = value
-    try:
-        return Facts.of(**data)  # type: ignore[arg-type]
-    except (ContextPlaneError, TypeError):
-        return None
-
+__all__ = ["format_condition", "gate_when", "guardrail_when", "permission_when", "rule_condition"]
 
 # --- conditions in words ---
 
@@ -132,137 +56,134 @@ def _format_operand(part: Json, depth: int) -> str:
 
 # --- the comparers ---
 
-Move = tuple[Outcome, Outcome]
-"""The old and the new outcome of a condition, for the same facts."""
+Move = tuple[State, State]
+"""The old and the new state of a condition, for the same request."""
+
+IsNarrower = Callable[[State, State], bool]
+"""Whether a move from the first state to the second lets a run do no more than before."""
 
 _LONGEST = 200
-_BOOLEAN_OPERATORS = frozenset({"==", "===", "!=", "!==", "<", "<=", ">", ">=", "!", "!!", "in", "all", "none", "some"})
-_OUTCOMES: tuple[Outcome, ...] = (True, False, None)
-_HOLDS, _FAILS_NOW = (False, True), (False, None)
-_RESTRICTS_MORE = frozenset[Move]({_HOLDS, _FAILS_NOW, (None, True)})
-_PERMITS_LESS = frozenset[Move]({(True, False), (True, None), (False, None), (None, False)})
+_HOLDS: frozenset[State] = frozenset({"true", "true_missing"})
+_MISSES: frozenset[State] = frozenset({"true_missing", "false_missing", "unknown"})
+_ELIGIBLE: Mapping[State, int] = {**dict.fromkeys(STATES, 0), "true_missing": 1, "true": 2}
+"""How eligible a decision is by the state of its condition."""
 
 
 def rule_condition(pair: Pair) -> Iterator[Difference]:
-    """Compare the `if` of a rule: more cases for the stricter branch is stricter, fewer is looser.
+    """Compare the `if` of a rule: by what the rule does in the old and in the new state of its condition.
 
     The old branches count: a change of a branch is a difference of its own.
     """
     rule = part_at(pair.before, pair.path[:-1])
-    then, otherwise = part_at(rule, ("then",)), part_at(rule, ("else",))
+    trees = (pair.before, pair.after)
+    law = PackLaw(
+        tree=pair.before,
+        is_settled=bool(intents_of(rule)) and intents_of(rule) <= settled_intents(pair.before, without=pair.path[-2]),
+        lifts=any(map(has_liftable_bound, trees)),
+        lifts_reading=any(has_liftable_bound(tree, reading=True) for tree in trees),
+    )
+    forces = {state: force_of(rule, state, pair.before) for state in STATES}
 
-    def is_in_force(answer: bool | ConditionFailure, misses_fact: bool) -> bool:  # noqa: FBT001  it is called by place
-        if isinstance(answer, ConditionFailure):
-            is_harmless = allows(then) and allows(otherwise) and not (restricts(then) or restricts(otherwise))
-            return not (misses_fact and is_harmless)
-        taken, other = (then, otherwise) if answer else (otherwise, then)
-        is_escape = restricts(other) or (allows(taken) and not allows(other))
-        return denies(taken) or (misses_fact and is_escape)
+    def is_narrower(old: State, new: State) -> bool:
+        return is_as_strict(forces[new], forces[old], law)
 
-    yield _condition_difference(pair, (pair.old, pair.new), _stricter_moves(then, otherwise, pair), is_in_force)
+    yield _condition_difference(pair, pair.old, pair.new, is_narrower, scope=_scope_of(rule))
 
 
-def restriction_when(*, absent: bool) -> Comparer:
-    """Compare a condition under which a part restricts; `absent`: its outcome without a condition."""
-    return _condition_comparer(absent=absent, stricter=_RESTRICTS_MORE)
+def guardrail_when(pair: Pair) -> Iterator[Difference]:
+    """Compare the `when` of a guardrail. Without one, no condition triggers it."""
+    old, new = (False if side is None else side for side in (pair.old, pair.new))
+    yield _condition_difference(pair, old, new, lambda was, now: was == "false" or now != "false")
+
+
+def gate_when(pair: Pair) -> Iterator[Difference]:
+    """Compare the `when` of an approval gate, which is active unless that is false.
+
+    Without one it always is. Where an approval lifts a bound, an active gate is a way around it: then the gate must be
+    active in the same cases.
+    """
+    old, new = (True if side is None else side for side in (pair.old, pair.new))
+    lifts = any(map(has_liftable_bound, (pair.before, pair.after)))
+
+    def is_narrower(was: State, now: State) -> bool:
+        return (was == "false") is (now == "false") if lifts else was == "false" or now != "false"
+
+    suffix = ", and an approval lifts a bound of this pack" if lifts else ""
+    yield _condition_difference(pair, old, new, is_narrower, suffix=suffix)
 
 
 def permission_when(*, absent: bool) -> Comparer:
-    """Compare a condition under which a part permits; `absent`: its outcome without a condition."""
-    return _condition_comparer(absent=absent, stricter=_PERMITS_LESS)
+    """Compare a condition under which a part permits; `absent`: its value without a condition."""
 
-
-def _condition_comparer(*, absent: bool, stricter: frozenset[Move]) -> Comparer:
     def compare(pair: Pair) -> Iterator[Difference]:
         old, new = (absent if side is None else side for side in (pair.old, pair.new))
-        yield _condition_difference(
-            pair, (old, new), stricter, _gate_is_active if stricter is _RESTRICTS_MORE else None
-        )
+        yield _condition_difference(pair, old, new, lambda was, now: _ELIGIBLE[now] <= _ELIGIBLE[was])
 
     return compare
 
 
-def _gate_is_active(answer: bool | ConditionFailure, misses_fact: bool) -> bool:  # noqa: FBT001  it is called by place
-    """Whether a gate is active. It is, where its condition fails or reads a missing fact."""
-    return answer is not False or misses_fact
+def _scope_of(rule: Tree) -> dict[str, frozenset[str]]:
+    """Return the values of facts for which a rule applies: elsewhere, its condition does not count."""
+    scope: dict[str, frozenset[str]] = {}
+    for key, path in SCOPE_FACTS.items():
+        named = part_at(rule, ("applies_to", key))
+        values = named if isinstance(named, list | tuple) else [] if named is None else [named]
+        if values:
+            scope[path] = frozenset(map(str, values))
+    return scope
 
 
-def _stricter_moves(then: Tree, otherwise: Tree, pair: Pair) -> frozenset[Move]:
-    """Return the moves of a rule's condition that can only take something away.
-
-    A condition that cannot be evaluated denies. A new failure where the stricter `then` held is still no tightening:
-    its author did not ask for a denial.
-    """
-    rule = part_at(pair.before, pair.path[:-1])
-    is_settled = intents_of(rule) <= settled_intents(pair.before, without=pair.path[-2])
-    then_is, otherwise_is = (
-        is_at_least_as_strict(branch, other, pair.before, is_settled=is_settled)
-        for branch, other in ((then, otherwise), (otherwise, then))
-    )
-    if then_is and not otherwise_is:
-        return frozenset({_HOLDS, _FAILS_NOW} | ({(None, True)} if denies(then) else set()))
-    if otherwise_is and not then_is:
-        return _PERMITS_LESS if denies(otherwise) else _PERMITS_LESS - {(None, False)}
-    return frozenset()
-
-
-def _condition_difference(
-    pair: Pair, states: tuple[Tree, Tree], stricter: frozenset[Move], is_in_force: IsInForce | None
+def _condition_difference(  # noqa: PLR0913  a comparison, and what its words need
+    pair: Pair,
+    old: Tree,
+    new: Tree,
+    is_narrower: IsNarrower,
+    *,
+    scope: Mapping[str, frozenset[str]] | None = None,
+    suffix: str = "",
 ) -> Difference:
-    """Return the effect of a changed condition. `is_in_force`: given where a missing fact counts."""
-    moves = _moves(*states, pair.tries)
-    looser = frozenset((now, was) for was, now in stricter)
-    if is_in_force is not None and moves.keys() <= stricter:
-        omitted = restriction_escape(plain(states[0]), plain(states[1]), is_in_force, pair.tries)
-        if omitted:
-            words = f"its condition no longer restricts requests without {omitted}"
-            return Difference(effect="changes", words=words)
-    if not moves or moves.keys() <= stricter & looser:
-        return Difference(effect="metadata", words="its condition is written in another way")
+    """Return the effect of a changed condition."""
     transition = format_transition(replace(pair, old=_readable(pair.old), new=_readable(pair.new)), longest=_LONGEST)
-    cases = f"{_direction(moves)}: {transition}"
-    if moves.keys() <= stricter:
-        return Difference(effect="narrows", words=f"its condition holds in {cases}")
-    if moves.keys() <= looser and "unknown" not in moves.values():
-        return Difference(effect="widens", words=f"its condition holds in {cases}")
-    if "unknown" in moves.values():
+    try:
+        diagrams = Diagrams([plain(old), plain(new)], scope)
+        moves = [move for move in sorted(diagrams.joint_states(*diagrams.roots)) if move[0] != move[1]]
+    except DiagramTooLarge:
         return Difference(effect="changes", words=f"cannot tell in which cases its condition holds: {transition}")
-    return Difference(effect="changes", words=f"its condition holds in {cases}")
+    loosening = [move for move in moves if not is_narrower(*move)]
+    tightening = [move for move in moves if not is_narrower(move[1], move[0])]
+    if not loosening and not tightening:
+        return Difference(effect="metadata", words="its condition is written in another way")
+    if loosening and not diagrams.exact:
+        return Difference(effect="changes", words=f"cannot tell in which cases its condition holds: {transition}")
+    if loosening and all(was in _MISSES for was, _ in loosening):
+        omitted = _omitted_facts(diagrams, loosening[0], plain(old))
+        if omitted:
+            words = f"its condition no longer restricts requests without {', '.join(omitted)}: {transition}"
+            return Difference(effect="changes", words=words)
+    effect: Effect = "narrows" if not loosening else "changes" if tightening else "widens"
+    words = f"its condition holds in {_direction(moves)}: {transition}{suffix if loosening else ''}"
+    return Difference(effect=effect, words=words)
+
+
+def _omitted_facts(diagrams: Diagrams, move: Move, old: Json) -> list[str]:
+    """Return the facts that are missing in a request for which this move happens."""
+    values = diagrams.find([(root, _is_state(state)) for root, state in zip(diagrams.roots, move, strict=True)])
+    required = set(required_paths(old))
+    return sorted(path for path, value in (values or {}).items() if value is None and path in required)
+
+
+def _is_state(state: State) -> Callable[[int], bool]:
+    return lambda result: state_of(result) == state
 
 
 def _readable(condition: Tree) -> Tree:
     return None if condition is None else format_condition(plain(condition))
 
 
-def _moves(old: Tree, new: Tree, tries: TryBudget) -> Mapping[Move, Answer]:
-    """Return every move that is possible or cannot be ruled out."""
-    before, after = plain(old), plain(new)
-    if not (_returns_boolean(before) and _returns_boolean(after)):
-        return {(was, now): "unknown" for was in _OUTCOMES for now in _OUTCOMES if was is not now}
-    moves: dict[Move, Answer] = {}
-    for was in _OUTCOMES:
-        for now in _OUTCOMES:
-            if was is not now:
-                answer = solve_outcomes([(before, frozenset({was})), (after, frozenset({now}))], tries).answer
-                if answer != "no":
-                    moves[was, now] = answer
-    return moves
-
-
-def _returns_boolean(condition: Json) -> bool:
-    """Whether a condition evaluates to true or false, by its form alone."""
-    operator, operands = operation(condition)
-    if operator in {"and", "or"} and operands:
-        return all(map(_returns_boolean, operands))
-    if operator in {"if", "?:"} and len(operands) % 2:
-        return all(map(_returns_boolean, [*operands[1::2], operands[-1]]))
-    return isinstance(condition, bool) or operator in _BOOLEAN_OPERATORS
-
-
-def _direction(moves: Mapping[Move, Answer]) -> str:
+def _direction(moves: Collection[Move]) -> str:
     """Return the first words for a reviewer: whether the condition holds more often or less often."""
-    more = any(now is True for _, now in moves)
-    fewer = any(was is True for was, _ in moves)
+    more = any(now in _HOLDS and was not in _HOLDS for was, now in moves)
+    fewer = any(was in _HOLDS and now not in _HOLDS for was, now in moves)
     if more is fewer:
-        return "other cases" if more else "the same cases, and cannot be evaluated in others"
+        return "other cases" if more else "the same cases, and in others it misses a fact or fails"
     return "more cases" if more else "fewer cases"

@@ -16,9 +16,11 @@ from contextplane.authoring.diff.tree import (
     gates_of,
     gates_reading,
     intents_of,
+    is_rank_as_high,
+    may_only_read,
     mode_in,
     part_at,
-    requires_mode_at_least,
+    required_rank,
     restricts,
     rules_in,
     settled_intents,
@@ -36,6 +38,7 @@ __all__ = [
     "bundle_added",
     "capabilities",
     "capability_mode",
+    "has_liftable_bound",
     "part_added",
     "part_removed",
     "permission_added",
@@ -95,7 +98,7 @@ def required_gate(pair: Pair) -> Iterator[Difference]:
     was, now = (", ".join(sorted(gates)) or "none" for gates in (old, new))
     words = f"its approval gate was {was}, now {now}"
     if not old:
-        yield Difference(effect="changes" if _has_liftable_bound(pair.before) else "narrows", words=words)
+        yield Difference(effect="changes" if has_liftable_bound(pair.before) else "narrows", words=words)
     elif old != new:
         yield Difference(effect="narrows" if old < new else "widens" if new < old else "changes", words=words)
 
@@ -190,23 +193,33 @@ def _only_restricts(rule: Tree, before: Tree) -> bool:
     allows = any(part_at(branch, ("allow",)) is True for branch in branches)
     known = settled_intents(before) if allows else decided_intents(before)
     restricting = bool(intents) and intents <= known and any(restricts(branch) for branch in branches)
-    return restricting and all(map(requires_mode_at_least, branches)) and not _enables_approval(rule, before)
+    lowers_no_mode = all(is_rank_as_high(required_rank(branch, rule, before), None) for branch in branches)
+    return restricting and lowers_no_mode and not _enables_approval(rule, before)
 
 
 def _enables_approval(rule: Tree, before: Tree) -> bool:
     """Whether a new rule requires an approval in a pack with bounds that an approval lifts."""
     gates = [part_at(rule, (branch, "requires_approval_gate")) for branch in ("then", "else")]
-    return any(gates) and _has_liftable_bound(before)
+    return any(gates) and has_liftable_bound(before)
 
 
-def _has_liftable_bound(tree: Tree) -> bool:
-    """Whether an approval lifts some bound on an argument."""
+def has_liftable_bound(tree: Tree, *, reading: bool = False) -> bool:
+    """Whether an approval lifts some bound on an argument; `reading`: of a tool that may only read.
+
+    The bounds of a rule hold for every tool.
+    """
     permissions = part_at(tree, ("tooling_layer", "permissions"))
-    parts = [*(permissions.values() if isinstance(permissions, Mapping) else ())]
+    named = permissions.items() if isinstance(permissions, Mapping) else ()
+    parts = [permission for tool, permission in named if not reading or may_only_read(tool, tree)]
     parts += [part_at(rule, (branch,)) for _, rule in rules_in(tree) for branch in ("then", "else")]
-    bounds = [part_at(part, ("arg_constraints",)) for part in parts]
-    constraints = [constraint for group in bounds if isinstance(group, Mapping) for constraint in group.values()]
-    return any(part_at(constraint, ("unless_approved",)) is True for constraint in constraints)
+    return any(_is_liftable(part_at(part, ("arg_constraints",))) for part in parts)
+
+
+def _is_liftable(bounds: Tree) -> bool:
+    """Whether an approval lifts one of these bounds, at any depth: they may be scoped to capabilities."""
+    if not isinstance(bounds, Mapping):
+        return False
+    return bounds.get("unless_approved") is True or any(map(_is_liftable, bounds.values()))
 
 
 def _intents(tree: Tree) -> frozenset[str]:

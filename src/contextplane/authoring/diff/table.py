@@ -18,7 +18,7 @@ from contextplane.authoring.diff.comparers import (
     required_mode,
     timezone,
 )
-from contextplane.authoring.diff.conditions import permission_when, restriction_when, rule_condition
+from contextplane.authoring.diff.conditions import gate_when, guardrail_when, permission_when, rule_condition
 from contextplane.authoring.diff.parts import (
     adapter_added,
     adapter_removed,
@@ -101,7 +101,7 @@ TABLE: dict[TreePath, Comparer] = {
     ("pack_meta", "tenant", "shared_with"): items("tenant that shares it", more="widens", less="narrows"),
     ("pack_meta", "environment_defaults", "*"): always("locale"),
     ("pack_meta", "environment_defaults", "timezone"): timezone,
-    ("pack_meta", "data_classification"): ladder("the classification", _CLASSIFICATIONS, up="narrows", down="widens"),
+    ("pack_meta", "data_classification"): ladder("the classification", _CLASSIFICATIONS, up="widens", down="changes"),
     ("business_context", "summary", "*"): always("wording"),
     ("business_context", "non_negotiables"): items("non-negotiable", more="wording", less="widens"),
     (*_RULE, "if"): rule_condition,
@@ -111,9 +111,9 @@ TABLE: dict[TreePath, Comparer] = {
     (*_GUARDRAILS, "redaction_rules"): items("redaction", more="narrows", less="widens"),
     (*_GUARDRAILS, "must_refuse", "*", "message"): always("wording", "the message"),
     (*_GUARDRAILS, "must_escalate", "*", "message"): always("wording", "the message"),
-    (*_GUARDRAILS, "must_refuse", "*", "when"): restriction_when(absent=False),
-    (*_GUARDRAILS, "must_escalate", "*", "when"): restriction_when(absent=False),
-    (*_GATE, "when"): restriction_when(absent=True),
+    (*_GUARDRAILS, "must_refuse", "*", "when"): guardrail_when,
+    (*_GUARDRAILS, "must_escalate", "*", "when"): guardrail_when,
+    (*_GATE, "when"): gate_when,
     (*_GATE, "approvers"): number("how many must approve", higher="narrows", lower="widens", absent=1),
     (*_GATE, "approver_not_requester"): always("metadata"),
     (*_GATE, "ttl_seconds"): number("how long an approval holds", higher="widens", lower="narrows"),

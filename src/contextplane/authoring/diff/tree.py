@@ -7,7 +7,7 @@ which branch of a rule is the stricter one.
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
-from contextplane.model.json.canonical import Json, canonical
+from contextplane.model.json.canonical import Json
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
 
@@ -24,11 +24,12 @@ __all__ = [
     "identity",
     "index_by_id",
     "intents_of",
-    "is_at_least_as_strict",
+    "is_rank_as_high",
+    "may_only_read",
     "mode_in",
     "part_at",
     "plain",
-    "requires_mode_at_least",
+    "required_rank",
     "restricts",
     "rules_in",
     "settled_intents",
@@ -164,41 +165,6 @@ def restricts(effect: Tree) -> bool:
     return denies(effect) or any(part_at(effect, (name,)) for name in _RESTRICTIONS)
 
 
-def is_at_least_as_strict(branch: Tree, other: Tree, tree: Tree, *, is_settled: bool) -> bool:
-    """Whether a run under `branch` can do nothing that it could not under `other`. `tree` is the pack.
-
-    `is_settled`: another rule allows or denies in each case. Otherwise nothing is allowed without an explicit `allow`,
-    and a branch with one is looser than a branch without.
-    """
-    if denies(other) and not denies(branch):
-        return False
-    if not is_settled and allows(branch) and not allows(other):
-        return False
-    if not _prohibitions(other, tree, denied=denies(branch)) <= _entries(part_at(branch, ("prohibits",))):
-        return False
-    if not _same_bounds(part_at(branch, ("arg_constraints",)), part_at(other, ("arg_constraints",))):
-        return False
-    return _requires_as_much(branch, other, tree)
-
-
-def _requires_as_much(branch: Tree, other: Tree, tree: Tree) -> bool:
-    """Whether a branch requires the evidence, mode and gate of another, or denies, which is stricter."""
-    ours, theirs = (gates_of(side) for side in (branch, other))
-    if denies(branch):
-        return not gates_reading(theirs - ours, tree)
-    return (
-        theirs <= ours
-        and _entries(part_at(other, ("requires",))) <= _entries(part_at(branch, ("requires",)))
-        and requires_mode_at_least(branch, part_at(other, ("approval_mode",)))
-    )
-
-
-def _prohibitions(effect: Tree, tree: Tree, *, denied: bool) -> frozenset[str]:
-    """Return what a branch prohibits; in a run that is denied, only the tools that read."""
-    tools = _entries(part_at(effect, ("prohibits",)))
-    return frozenset(tool for tool in tools if not denied or _may_only_read(tool, tree))
-
-
 def gates_of(part: Tree) -> frozenset[str]:
     """Return the approval gates that a branch or a permission names: one, or a list."""
     named = part_at(part, ("requires_approval_gate",))
@@ -209,12 +175,12 @@ def gates_reading(gates: frozenset[str], tree: Tree) -> bool:
     """Whether one of these gates guards a tool that only reads, which a denied run may still call."""
     permissions = part_at(tree, _PERMISSIONS)
     return any(
-        not gates.isdisjoint(gates_of(permission)) and _may_only_read(name, tree)
+        not gates.isdisjoint(gates_of(permission)) and may_only_read(name, tree)
         for name, permission in (permissions.items() if isinstance(permissions, Mapping) else ())
     )
 
 
-def _may_only_read(tool: str, tree: Tree) -> bool:
+def may_only_read(tool: str, tree: Tree) -> bool:
     """Whether a tool may be one that only reads; an undeclared one may be."""
     adapter, _, capability = tool.rpartition(".")
     mode = mode_in(tree, adapter, capability)
@@ -227,27 +193,36 @@ def mode_in(tree: Tree, adapter: str, capability: str) -> Tree:
     return part_at(tree, (*_ADAPTERS, adapter, "approval_mode")) if mode is None else mode
 
 
-def _same_bounds(ours: Tree, theirs: Tree) -> bool:
-    """Whether every argument that `theirs` bounds is bound by `ours` in the same way."""
-    bounds = theirs if isinstance(theirs, Mapping) else {}
-    return all(canonical(plain(part_at(ours, (name,)))) == canonical(plain(bound)) for name, bound in bounds.items())
-
-
-def requires_mode_at_least(effect: Tree, mode: Tree = None) -> bool:
-    """Whether a branch requires this approval mode or a higher one.
-
-    Without a mode to compare with: whether it requires none, or the highest. Where none is required, that of the tool
-    holds.
-    """
-    required = part_at(effect, ("approval_mode",))
-    if mode is None:
-        return required is None or required == APPROVAL_MODES[-1]
-    ladder: list[Tree] = list(APPROVAL_MODES)
-    return required in ladder and mode in ladder and ladder.index(required) >= ladder.index(mode)
-
-
 def _entries(side: Tree) -> frozenset[str]:
     return frozenset(map(str, side)) if isinstance(side, list | tuple) else frozenset()
+
+
+_HIGHEST = len(APPROVAL_MODES) - 1
+
+
+def required_rank(effect: Tree, rule: Tree, tree: Tree) -> float | None:
+    """Return the place of the mode that a branch requires, capped by its decision; None without one."""
+    modes: list[Tree] = list(APPROVAL_MODES)
+    mode, binding = part_at(effect, ("approval_mode",)), part_at(rule, ("decision_binding",))
+    if mode not in modes:
+        return None
+    rank = modes.index(mode)
+    if not isinstance(binding, str):
+        return rank
+    most = part_at(tree, ("decision_layer", "decision_specs", binding, "approval_mode"))
+    # A decision of a catalog is not at hand, and may cap the highest mode.
+    return min(rank, modes.index(most)) if most in modes else min(rank, _HIGHEST - 0.5)
+
+
+def is_rank_as_high(rank: float | None, other: float | None) -> bool:
+    """Whether requiring the first mode leaves no tool a lower one than requiring the second.
+
+    Where no rule requires a mode, that of the tool holds. So only the highest is sure to be as high as none, and none
+    is as high as no other: another rule may require a lower one.
+    """
+    if other is None:
+        return rank is None or rank == _HIGHEST
+    return rank is not None and rank >= other
 
 
 Effect = Literal["metadata", "narrows", "wording", "reads_more", "locale", "endpoint", "removes", "changes", "widens"]

@@ -13,7 +13,6 @@ from contextplane.authoring.diff.tree import Change, Tree, index_by_id, plain
 from contextplane.authoring.law import redact_secrets
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.json.pointer import pointer
-from contextplane.policy.logic.solver import TryBudget
 
 __all__ = ["compare_packs", "part_name"]
 
@@ -47,14 +46,12 @@ def part_name(path: tuple[str, ...]) -> str:
 
 
 _BEHAVIOUR = always("changes")
-_TRIES = 200_000
-"""The budget of one comparison for all changed conditions. What it does not cover has an unknown effect."""
 
 
 def compare_packs(old: Json, new: Json) -> tuple[Change, ...]:
     """Return every change between two packs, in the order of the document."""
     before, after = index_by_id(old), index_by_id(new)
-    pair = Pair(old=before, new=after, path=(), before=before, after=after, tries=TryBudget(_TRIES))
+    pair = Pair(old=before, new=after, path=(), before=before, after=after)
     return tuple(_walk(pair))
 
 

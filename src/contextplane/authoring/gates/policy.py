@@ -30,7 +30,7 @@ from contextplane.model.terms import APPROVAL_MODES
 from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.logic.condition import no_missing_reads
 from contextplane.policy.logic.expression import computed_names
-from contextplane.policy.logic.solver import TryBudget, solve
+from contextplane.policy.logic.solver import solve
 
 __all__ = ["DECISION_LAWS", "LAWS"]
 
@@ -39,8 +39,6 @@ _CLOSED_KEYS = frozenset({"safety_mode", "tenant_id"})
 """Keys of `applies_to` whose possible values are known."""
 
 _SERVED_FACTS = frozenset({"intent", "tenant_id"})
-_TRIES = 60_000
-"""The budget of one law for all conditions of a pack."""
 
 
 def conditions_can_be_evaluated(subject: DecisionDocument) -> Iterator[Violation]:
@@ -116,14 +114,14 @@ def rules_apply_to_known_things(subject: Subject) -> Iterator[Violation]:
 
 def critical_rules_are_reachable(subject: Subject) -> Iterator[Violation]:
     """Every branch that denies, prohibits or asks for something can take effect where its rule applies."""
-    tries, placed_at = TryBudget(_TRIES), subject.compute_once(conditions_by_place)
+    placed_at = subject.compute_once(conditions_by_place)
     for placed in subject.effects:
         condition, within = placed_at[f"{placed.of.at}/if"], placed.of.rule.applies_to
         if condition.problems or not _restricts(placed.effect):
             continue
         if "tenant_id" in condition.reads:
             within = {"tenant_id": _tenants(subject), **within}
-        answer = can_take_effect(condition, within, tries, outcome=placed.branch)
+        answer = can_take_effect(condition, within, outcome=placed.branch)
         if answer == "yes":
             continue
         name = f"{placed.of.rule.rule_id}.{'then' if placed.branch else 'else'}"
@@ -140,27 +138,24 @@ def critical_rules_are_reachable(subject: Subject) -> Iterator[Violation]:
 
 def gates_can_become_active(subject: Subject) -> Iterator[Violation]:
     """The condition of every approval gate can hold."""
-    tries = TryBudget(_TRIES)
     for condition in _sound_conditions(subject, "gate"):
         within = {} if _SERVED_FACTS.isdisjoint(condition.reads) else _served_scope(subject)
-        yield from _can_hold(condition, "so the gate is never reached", tries, within)
+        yield from _can_hold(condition, "so the gate is never reached", within)
 
 
 def guardrails_can_be_triggered(subject: Subject) -> Iterator[Violation]:
     """The condition of every guardrail can hold."""
-    tries = TryBudget(_TRIES)
     for condition in _sound_conditions(subject, "guardrail"):
-        yield from _can_hold(condition, "so it never speaks", tries, {"tenant_id": _tenants(subject)})
+        yield from _can_hold(condition, "so it never speaks", {"tenant_id": _tenants(subject)})
 
 
 def guardrails_let_something_pass(subject: Subject) -> Iterator[Violation]:
     """No guardrail holds in every run: each would end there, and nothing would ever be decided."""
-    tries = TryBudget(_TRIES)
     for condition in _sound_conditions(subject, "guardrail"):
         within: AppliesTo = {"tenant_id": _tenants(subject)}
-        if can_take_effect(condition, within, tries, outcome=False) == "no":
+        if can_take_effect(condition, within, outcome=False) == "no":
             cause = f"the condition of {condition.name} is always true, so every run ends there"
-        elif not condition.free and _holds_or_misses_a_fact(condition, within, tries):
+        elif not condition.free and _holds_or_misses_a_fact(condition, within):
             cause = f"the condition of {condition.name} is true or misses a fact in every run, so every run ends there"
         else:
             continue
@@ -168,18 +163,17 @@ def guardrails_let_something_pass(subject: Subject) -> Iterator[Violation]:
         yield Violation(at=condition.at, cause=cause, cure=cure)
 
 
-def _holds_or_misses_a_fact(condition: PlacedCondition, within: AppliesTo, tries: TryBudget) -> bool:
+def _holds_or_misses_a_fact(condition: PlacedCondition, within: AppliesTo) -> bool:
     """Whether a condition is proven false only where it reads a missing fact, which triggers it as well."""
     constraints = [(constraint, True) for _, constraint in scope_constraints(within, condition.reads)]
     complete = [(constraint, True) for constraint in no_missing_reads(condition.expression)]
-    return solve([(condition.expression, False), *complete, *constraints], tries).answer == "no"
+    return solve([(condition.expression, False), *complete, *constraints]).answer == "no"
 
 
 def decisions_can_be_eligible(subject: DecisionDocument) -> Iterator[Violation]:
     """The eligibility rules of every decision can hold."""
-    tries = TryBudget(_TRIES)
     for condition in _sound_conditions(subject, "decision"):
-        yield from _can_hold(condition, "so it can never be made", tries, {"tenant_id": _tenants(subject)})
+        yield from _can_hold(condition, "so it can never be made", {"tenant_id": _tenants(subject)})
 
 
 def _sound_conditions(subject: DecisionDocument, kind: str) -> Iterator[PlacedCondition]:
@@ -202,8 +196,8 @@ def _served_scope(subject: Subject) -> AppliesTo:
     return {**within, "intent": tuple(subject.intents)}
 
 
-def _can_hold(condition: PlacedCondition, consequence: str, tries: TryBudget, within: AppliesTo) -> Iterator[Violation]:
-    answer = can_take_effect(condition, within, tries)
+def _can_hold(condition: PlacedCondition, consequence: str, within: AppliesTo) -> Iterator[Violation]:
+    answer = can_take_effect(condition, within)
     if answer == "no":
         cause = f"the condition of {condition.name} is never true, {consequence}"
         yield Violation(at=condition.at, cause=cause, cure="fix the condition")
@@ -385,14 +379,13 @@ def some_rule_allows_every_intent(subject: Subject) -> Iterator[Violation]:
 
 def decisions_are_eligible_where_allowed(subject: Subject) -> Iterator[Violation]:
     """The eligibility rules of every decision can hold where a rule that leads to it allows."""
-    tries = TryBudget(_TRIES)
     for condition in subject.compute_once(conditions):
-        if condition.kind == "decision" and not condition.problems and _is_never_allowed(subject, condition, tries):
+        if condition.kind == "decision" and not condition.problems and _is_never_allowed(subject, condition):
             cause = f"{condition.name} is eligible only where no rule allows it, so it can never be made"
             yield Violation(at=condition.at, cause=cause, cure="let the rules and the eligibility meet somewhere")
 
 
-def _is_never_allowed(subject: Subject, condition: PlacedCondition, tries: TryBudget) -> bool:
+def _is_never_allowed(subject: Subject, condition: PlacedCondition) -> bool:
     """Whether it is proven that a decision is ineligible or denied wherever a rule allows it."""
     sound = [
         placed
@@ -407,9 +400,9 @@ def _is_never_allowed(subject: Subject, condition: PlacedCondition, tries: TryBu
         others = [denies for denies in denying if denies.of.at != allows.of.at and applies_within(allows, denies)]
         outcomes = [(condition.expression, True), (allows.of.rule.condition, allows.branch)]
         outcomes += [(denies.of.rule.condition, not denies.branch) for denies in others[:_TOGETHER]]
-        if solve(outcomes, tries).answer != "no":
+        if solve(outcomes).answer != "no":
             return False
-    return bool(allowing) and solve([(condition.expression, True)], tries).answer != "no"
+    return bool(allowing) and solve([(condition.expression, True)]).answer != "no"
 
 
 _INTENT_LAWS: tuple[Law[Subject], ...] = (

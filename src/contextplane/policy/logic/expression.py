@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import NoneType
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 import datalogic_py
 
@@ -36,6 +36,7 @@ __all__ = [
     "computed_names",
     "engine",
     "examine",
+    "is_number",
     "logic_problems",
     "variables",
 ]
@@ -96,6 +97,11 @@ def compile_expression(expression: Json) -> Expression:
     for problem in logic_problems(expression):
         raise LogicFailed(problem.message, at=problem.at)
     return Expression(engine().compile(strict_form({"!!": [expression]})))
+
+
+def is_number(value: Json) -> TypeGuard[float]:
+    """Whether a value is a number: true and false are none, although Python takes them for 1 and 0."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def examine(expression: Json) -> tuple[bool, tuple[LogicProblem, ...], frozenset[str]]:

@@ -10,6 +10,7 @@ from types import NoneType
 from typing import NamedTuple
 
 from contextplane.model.json.canonical import Json
+from contextplane.policy.logic.expression import is_number
 from contextplane.policy.logic.strict import ORDERINGS, may_be_time, operation
 
 __all__ = ["Kinds", "PlainForm", "plain_form"]
@@ -52,7 +53,7 @@ def _plain(expression: Json, kinds: dict[str, Kinds]) -> Json:
     elif operator in _EQUALITIES and len(operands) == _TWO:
         form = _compare(operator, operands, kinds)
     elif operator in ORDERINGS and len(operands) >= _TWO:
-        form = _join(operator, [part if _is_number(part) else _read(part, _NUMBERS, kinds) for part in operands])
+        form = _join(operator, [part if is_number(part) else _read(part, _NUMBERS, kinds) for part in operands])
     elif operator == "in" and len(operands) == _TWO and _is_plain_list(operands[1]):
         form = _join(operator, [_read(operands[0], _SCALARS, kinds), operands[1]])
     return form
@@ -68,7 +69,7 @@ def _compare(operator: str, operands: list[Json], kinds: dict[str, Kinds]) -> Js
     if len(constants) != 1 or not _is_plain_list(constants):
         return None
     constant = constants[0]
-    alike = _NUMBERS if _is_number(constant) else frozenset({type(constant)})
+    alike = _NUMBERS if is_number(constant) else frozenset({type(constant)})
     usual = _VALUES if constant is None else _SCALARS if operator in {"===", "!=="} else alike | {NoneType}
     fact = _read(operands[0] if isinstance(operands[0], dict) else operands[1], usual, kinds)
     return None if fact is None else {_EQUALITIES[operator]: [fact, constant]}
@@ -95,7 +96,3 @@ def _is_plain_list(value: Json) -> bool:
     return isinstance(value, list) and not any(
         isinstance(part, dict | list) or (isinstance(part, str) and may_be_time(part)) for part in value
     )
-
-
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
