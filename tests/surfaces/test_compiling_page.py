@@ -1,20 +1,21 @@
-"""The commands of the page about compiling run in order, and each prints what the page shows."""
+"""The commands of the pages about compiling and testing run in order, and each prints what the page shows."""
 
 import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.spec.manifest import ROOT
 from tests.surfaces.commands import ctx
 
-PAGE = (ROOT / "docs" / "compiling.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
-STEPS = [tuple(step.rstrip("\n").split("\n")) for block in BLOCKS for step in block.split("$ ")[1:]]
 
-
-def test_every_command_of_the_page_shows_what_the_page_shows(tmp_path: Path) -> None:
-    assert len(STEPS) == 8
-    for command, *shown in STEPS:
+@pytest.mark.parametrize(("page", "count"), [("compiling.md", 8), ("testing.md", 3)])
+def test_every_command_of_the_page_shows_what_the_page_shows(tmp_path: Path, page: str, count: int) -> None:
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
+    steps = [tuple(step.rstrip("\n").split("\n")) for block in blocks for step in block.split("$ ")[1:]]
+    assert len(steps) == count
+    for command, *shown in steps:
         program, *args = shlex.split(command)
         if program == "mkdir":
             (tmp_path / args[0]).mkdir()

@@ -174,7 +174,7 @@ def _sentence(text: str) -> str:
 
 def _advice(cure: str) -> str:
     """Return a cure as a sentence. Cures begin with a verb of ours, or with a name that is no plain word."""
-    plain = re.match(r"[a-z]+(?=[ ,:;.]|$)", cure) is not None
+    plain = re.match(r"[a-z]+(?=[ ,;]|: |$)", cure) is not None
     return _sentence(cure[:1].upper() + cure[1:] if plain else cure)
 
 

@@ -20,6 +20,7 @@ _TABLE = {
     "Compile": {
         "compile": "compile what a model sees and may do",
         "why": "explain why an item is in or out",
+        "test": "test a pack with tables of cases",
         "golden": "record and check golden cases",
     },
     "Trust": {
@@ -90,6 +91,8 @@ def _load(name: str) -> VerbModule:  # noqa: C901, PLR0912, PLR0915  one branch 
             from contextplane.cli.verbs import compile as verb
         case "why":
             from contextplane.cli.verbs import why as verb
+        case "test":
+            from contextplane.cli.verbs import test as verb
         case "golden":
             from contextplane.cli.verbs import golden as verb
         case "keys":

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from contextplane.compiler.assemble import assemble
 from contextplane.compiler.budget import fit_budget
 from contextplane.compiler.digests import digest, digest_of_plain
-from contextplane.compiler.draft import Draft
+from contextplane.compiler.draft import Draft, Inputs
 from contextplane.compiler.evidence import admit_evidence
 from contextplane.compiler.inputs import read_inputs
 from contextplane.compiler.memory import recall_memories
@@ -26,7 +26,7 @@ from contextplane.model.invoke import InvokeRequest, RunContext
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.tokens import APPROX4, Tokens
 
-__all__ = ["COMPILER_VERSION", "STAGES", "Stage", "compile_context", "compiled_context_hash", "seal"]
+__all__ = ["COMPILER_VERSION", "STAGES", "Stage", "compile_context", "compiled_context_hash", "run_stages", "seal"]
 
 
 COMPILER_VERSION = "1.4.0"
@@ -114,6 +114,11 @@ def compile_context(  # noqa: PLR0913  the inputs, each of which shapes what is 
 ) -> CompiledContext:
     """Compile a context, or raise with the stage and the place. `as_of`: the moment to judge freshness."""
     inputs = read_inputs(view, run_context, request, evidence=evidence, memories=memories, tokens=tokens, as_of=as_of)
+    return run_stages(inputs).seal
+
+
+def run_stages(inputs: Inputs) -> Draft:
+    """Run every stage; the draft has the parts of all of them, and the sealed context."""
     draft = Draft(inputs=inputs)
     for stage in STAGES:
         try:
@@ -123,10 +128,10 @@ def compile_context(  # noqa: PLR0913  the inputs, each of which shapes what is 
             raise
         if stage.name != "seal":
             part = getattr(draft, stage.name)
-            hash_part = digest_of_plain if view.is_plain else digest
+            hash_part = digest_of_plain if inputs.view.is_plain else digest
             record = StageRecord(stage=stage.name, hash=hash_part(part), notes=part.notes)
             draft = replace(draft, stages=(*draft.stages, record))
-    return draft.seal
+    return draft
 
 
 def compiled_context_hash(compiled: CompiledContext) -> str:

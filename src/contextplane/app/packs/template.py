@@ -16,12 +16,14 @@ __all__ = [
     "describe_request",
     "template_text",
     "write_request_template",
+    "write_table_template",
     "write_template",
 ]
 
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "starting_points")
 _PACK, _REQUEST = "support_refund.yaml", "support_refund_request.yaml"
+_TABLE = "support_refund.test.yaml"
 _SCHEMA = "context-pack.v2.schema.json"
 
 _MODE, _CEILING = "stream", "destructive"
@@ -83,6 +85,12 @@ def write_request_template(path: str, *, mode: str = _MODE, safety_mode: str = _
     `mode`: how the caller gets the answer. `safety_mode`: the ceiling of the run.
     """
     text = template_text(as_yaml=is_yaml(path), name=_REQUEST, mode=mode, safety_mode=safety_mode)
+    return _write(path, text, new=_is_new(path, text))
+
+
+def write_table_template(path: str) -> bool:
+    """Write a table of tests for the template pack; return whether the file is new."""
+    text = template_text(as_yaml=is_yaml(path), name=_TABLE)
     return _write(path, text, new=_is_new(path, text))
 
 

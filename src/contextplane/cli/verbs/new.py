@@ -13,10 +13,13 @@ and the command says what each value implies:
   --mode           how the caller gets the answer: stream, batch or long_running.
   --safety-mode    the ceiling of the run: no tool above it is surfaced. From delegated on, a delegation is required.
 
+--test writes a table of tests for a pack in refunds.yaml instead, which 'ctx test' runs. End its name in .test.yaml.
+
 Examples:
   ctx new refunds.yaml                                     write a commented pack
   ctx new request.yaml --request                           write a request for it
   ctx new r.yaml --request --safety-mode read_only         write a request that may only read
+  ctx new refunds.test.yaml --test                         write tests for it
 """
 
 import os
@@ -34,7 +37,9 @@ _CEILINGS = ("read_only", "local_write", "network", "delegated", "destructive")
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to write, such as refunds.yaml")
-    parser.add_argument("--request", action="store_true", help="write a request for the pack instead")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--request", action="store_true", help="write a request for the pack instead")
+    what.add_argument("--test", action="store_true", help="write a table of tests for the pack instead")
     parser.add_argument("--mode", metavar="MODE", choices=_MODES, help="with --request: stream, batch or long_running")
     parser.add_argument(
         "--safety-mode",
@@ -59,6 +64,13 @@ def run(args: Namespace, output: CommandOutput) -> int:
         from contextplane.cli.parser import Usage
 
         raise Usage("--mode and --safety-mode are for a request", hint="ctx new request.yaml --request --mode batch")
+    if args.test:
+        from contextplane.app.packs.template import write_table_template
+
+        new = write_table_template(args.file)
+        output.line(f"{_outcome(new)} {clean(args.file)}. Edit it, then: ctx test {clean(args.file)}")
+        output.answer({"file": args.file, "new": new})
+        return OK
     new = write_template(args.file)
     output.line(f"{_outcome(new)} {clean(args.file)}. Edit it, then: ctx lint {clean(args.file)}")
     if is_yaml(args.file):
