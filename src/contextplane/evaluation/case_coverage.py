@@ -117,6 +117,6 @@ def _outcomes(draft: Draft) -> Iterator[tuple[_Key, int]]:
     triggered = {guardrail.id for guardrail in verdict.triggered}
     for label in dict.fromkeys((*verdict.must_refuse, *verdict.must_escalate)):
         yield ("guardrail", label), _TRUE if label in triggered else _FALSE
-    active = set(draft.tools.gates_active)
+    active = set(draft.assemble.controls.approval_gates_active)
     for gate in draft.inputs.view.pack.policy_layer.approval_gates:
         yield ("gate", gate.gate_id), _TRUE if gate.gate_id in active else _FALSE
