@@ -11,7 +11,7 @@ from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
 from contextplane.model.context_pack import Audience, ToneAndComms
 from contextplane.model.suggestion import did_you_mean
-from contextplane.policy.detect.personal_data import REDACTIONS
+from contextplane.policy.redaction.rules import REDACTIONS
 
 __all__ = ["LAWS"]
 

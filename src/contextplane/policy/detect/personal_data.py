@@ -17,10 +17,11 @@ __all__ = [
     "BULK_COUNT",
     "CARD",
     "OFFICIAL",
-    "REDACTIONS",
     "SHAPES",
     "emails",
     "may_hold_number",
+    "is_luhn_valid",
+    "national_number_spans",
     "national_numbers",
     "official_numbers",
     "persons_phone_numbers",
@@ -106,22 +107,24 @@ SHAPES = tuple(number.beside for number in _NUMBERS)
 
 def national_numbers(text: str, *, name: str = "") -> Iterator[str]:
     """The kinds of national numbers in a text. `name`: the field that the text is the value of."""
+    yield from dict.fromkeys(kind for kind, _ in national_number_spans(text, name=name))
+
+
+def national_number_spans(text: str, *, name: str = "") -> Iterator[tuple[str, tuple[int, int]]]:
+    """The kind of each national number in a text, and where it stands."""
     field_words = name.replace("_", " ").replace("-", " ")
     for number in _NUMBERS:
-        if any(map(number.is_valid, _digits(number, text, named=bool(number.name().search(field_words))))):
-            yield number.kind
+        for match in _matches(number, text, named=bool(number.name().search(field_words))):
+            if number.is_valid(_only_digits(match[0])):
+                yield number.kind, match.span()
 
 
-def _digits(number: _Number, text: str, *, named: bool) -> Iterator[str]:
-    """The digits of each match of a kind of number, in its own notation or beside its name."""
+def _matches(number: _Number, text: str, *, named: bool) -> Iterator[re.Match[str]]:
+    """The matches of a kind of number, in its own notation or beside its name."""
     if number.anywhere is not None:
-        yield from map(_only_digits, number.anywhere().findall(text))
+        yield from number.anywhere().finditer(text)
     if named or number.name().search(text):
-        yield from (
-            _only_digits(match[0])
-            for match in number.beside().finditer(text)
-            if named or _has_name_beside(number, match)
-        )
+        yield from (match for match in number.beside().finditer(text) if named or _has_name_beside(number, match))
 
 
 def _has_name_beside(number: _Number, match: re.Match[str]) -> bool:
@@ -230,7 +233,7 @@ def official_numbers(
 
     `name` is the field that the text is the value of.
     """
-    remainder = CARD().sub(lambda match: "," if _is_card(match[0]) else match[0], text)
+    remainder = CARD().sub(lambda match: "," if is_luhn_valid(match[0]) else match[0], text)
     if remainder != text:
         yield "payment card number"
     yield from national_numbers(remainder, name=name)
@@ -242,26 +245,11 @@ def official_numbers(
             yield kind
 
 
-def _is_card(text: str) -> bool:
-    """Whether digits are a card number by the Luhn check digit."""
+def is_luhn_valid(text: str) -> bool:
+    """Whether the digits of a text are a card number by the Luhn check digit."""
     digits = [int(character) for character in text if character.isdigit()]
     if len(set(digits)) == 1:
         return False
     doubled = [digit if n % 2 == 0 else sum(divmod(digit * 2, _DIGITS)) for n, digit in enumerate(reversed(digits))]
     return sum(doubled) % _DIGITS == 0
 
-
-# --- What the redactor can find ---
-
-REDACTIONS = frozenset(
-    {
-        *("pan", "aadhaar", "ssn", "passport", "driving_licence", "tax_id"),
-        *("credit_card", "cvv", "iban", "bank_account", "upi_id"),
-        *("name", "email", "phone", "address", "date_of_birth", "ip_address"),
-        *("password", "api_key", "access_token", "private_key"),
-    }
-)
-"""The names that packs use for what the redactor can find. Any other name would never be redacted.
-
-Official numbers, accounts, other data that identifies a person, and secrets.
-"""

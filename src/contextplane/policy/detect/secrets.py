@@ -1,7 +1,7 @@
 """Detectors of secrets. They name the kind of a secret and never repeat it.
 
 Three kinds of evidence, one section each: shapes that only secrets have; runs as random as only keys are; and secrets
-without a shape, recognised by a label beside them (`the password is ...`).
+without a shape, recognised by a label beside them (`the password is ...`). `secret_spans` says where they stand.
 
 The cost is linear in the size of the input, for any content. It is still slower than hashing, so only the beginning of
 a large content is searched.
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
+from typing import Literal, NamedTuple
 
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
@@ -24,13 +25,16 @@ __all__ = [
     "SECRET_NAME",
     "SecretScan",
     "SecretScanResult",
+    "SecretSpan",
     "holds_random_run",
     "is_random",
     "is_secret_value",
     "labelled_secrets",
+    "may_hold_secret",
     "redact_shapes",
     "scan_value",
     "secret_shapes",
+    "secret_spans",
 ]
 
 # --- Shapes that only secrets have ---
@@ -346,3 +350,97 @@ def _is_header(match: re.Match[str]) -> bool:
         not value.islower() and not value.istitle() and not value.isupper()
     )
     return mixed and len(value) >= (_FEWEST_FOR_MACHINES if match["header"] else _FEWEST_IN_PROSE)
+
+
+# --- Where secrets stand ---
+
+SecretRule = Literal["password", "api_key", "access_token", "private_key"]
+_KEY_KINDS = frozenset({"AWS access key", "Stripe key", "API key"})
+_KEY_BLOCK = "private key"
+_TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+_REST = re.compile(rb"[A-Za-z0-9_.-]*")
+_BLOCK_END = re.compile(rb"-----END [A-Z0-9 ]{0,40}-----")
+_BLOCK_BODY = re.compile(rb"[A-Z0-9 ]{0,40}-----(?:\s{0,8}[A-Za-z0-9+/=]{16,})*(?:\s{0,8}[A-Za-z0-9+/]{0,15}={1,2})?")
+_VALUE_REST = lazy_regex(r"[^\s\"'`,;<>{}()]*")
+_QUOTED_LENGTH = 500
+
+
+class SecretSpan(NamedTuple):
+    """Where a secret stands in a text, and the name of the rule that masks it."""
+
+    start: int
+    end: int
+    rule: SecretRule
+
+
+def may_hold_secret(text: str, lowered: str) -> bool:
+    """Whether a text may hold a secret: a fast test before `secret_spans`. `lowered`: the text in lower case."""
+    if any([label in lowered for label in LABELS]):  # noqa: C419  a list is faster
+        return True
+    data = text.encode("ascii", "replace")
+    return any([first in data and _any_of(char).search(data) is not None for first, _, char in _SEARCHES])  # noqa: C419
+
+
+def secret_spans(text: str) -> Iterator[SecretSpan]:
+    """The places of all secrets in a text, of any length. They may overlap, and have no order."""
+    yield from _shape_spans(text.encode("ascii", "replace"))  # one byte for each character
+    yield from _labelled_spans(text)
+
+
+def _shape_spans(data: bytes) -> Iterator[SecretSpan]:
+    for first, _, char in _SEARCHES:
+        if first in data and _any_of(char).search(data):
+            for kind, shape in _each_of(char):
+                if kind == _KEY_BLOCK:
+                    yield from _block_spans(data, shape)
+                    continue
+                rule: SecretRule = "api_key" if kind in _KEY_KINDS else "access_token"
+                covered = 0
+                for match in shape.finditer(data):
+                    if match.start() >= covered:
+                        window = data[max(0, match.start() - _AHEAD) : match.start()]
+                        start = match.start() - (len(window) - len(window.rstrip(_TOKEN_BYTES)))
+                        rest = _REST.match(data, match.end())
+                        covered = match.end() + (len(rest[0].rstrip(b".")) if rest else 0)
+                        yield SecretSpan(start, covered, rule)
+
+
+def _block_spans(data: bytes, shape: re.Pattern[bytes]) -> Iterator[SecretSpan]:
+    """The places of private keys: up to their last line, or as far as they go if that is missing."""
+    closing = _BLOCK_END.search(data)
+    for match in shape.finditer(data):
+        if closing is not None and closing.start() < match.end():
+            closing = _BLOCK_END.search(data, match.end())
+        body = _BLOCK_BODY.match(data, match.end() - len("-----"))
+        end = closing.end() if closing is not None else body.end() if body is not None else match.end()
+        yield SecretSpan(match.start() - len("----"), end, "private_key")
+
+
+def _labelled_spans(text: str) -> Iterator[SecretSpan]:
+    covered = 0
+    for match in _LABELLED().finditer(text):
+        start, end = match.span("value")
+        if start >= covered and _is_labelled_secret(match):
+            rest = _VALUE_REST().match(text, end)
+            end = rest.end() if rest else end
+            if match["quote"]:
+                closing = text.find(match["quote"], end, end + _QUOTED_LENGTH)
+                end = closing if closing >= 0 else end
+            while end > start + 1 and text[end - 1] in ".:]":
+                end -= 1
+            covered = end
+            yield SecretSpan(start, end, _rule_of_label(match))
+    for match in _HEADER().finditer(text):
+        if _is_header(match):
+            yield SecretSpan(*match.span("value"), "access_token")
+    for match in _IN_ADDRESS().finditer(text):
+        yield SecretSpan(*match.span("value"), "password")
+
+
+def _rule_of_label(match: re.Match[str]) -> SecretRule:
+    if match["password"]:
+        return "password"
+    label = match[0].lower()
+    if label.startswith("token"):
+        return "access_token"
+    return "private_key" if label.startswith("private") else "api_key"

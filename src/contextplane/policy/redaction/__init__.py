@@ -1,0 +1,1 @@
+"""The redactor: one set of rules for prompts, calls and records."""

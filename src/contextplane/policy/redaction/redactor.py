@@ -1,0 +1,321 @@
+"""The redactor: masks what the active rules find in a text or in a JSON value.
+
+A masked value reads `[redacted:<rule>]`: the same for every value, so that the mask says nothing of it. All other text
+stays as it is, byte for byte. Masking twice changes nothing: after it, no active rule finds anything.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from contextplane.model.json.canonical import Json
+from contextplane.model.json.pointer import pointer
+from contextplane.policy.detect.secrets import may_hold_secret, secret_spans
+from contextplane.policy.redaction.folded_text import FoldedText, fold
+from contextplane.policy.redaction.rules import ALWAYS_ACTIVE, MASK, REDACTIONS, UNNAMED, FieldNames, RedactionWay, mask
+from contextplane.policy.redaction.schema_marks import SchemaMarks
+from contextplane.policy.redaction.shapes import SHAPES, TextProfile
+from contextplane.policy.regex_safety import lazy_regex
+
+__all__ = ["MaskedText", "MaskedValue", "Redaction", "Redactor"]
+
+_MASK_START = "[redacted:"
+_PASSES = 8
+"""A mask may bring to light what stood beside a value. After so many passes the whole text is masked."""
+
+_NESTED = 4
+"""A text in JSON may be JSON itself; deeper than this it is read as plain text."""
+
+_BLANK = "\ufffc"
+_LEAST_DIGITS = 8
+_TOKEN = lazy_regex(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++')
+# Members of objects inside other text: JSON that is cut off, JSON lines, quoted JSON, the output of a program.
+_MEMBER = lazy_regex(
+    r"""\\?(["'])(?P<name>[^"'\\\n]{1,64})\\?\1\s{0,3}:\s{0,3}"""
+    r"""(?:\\?(?P<quote>["'])(?P<value>(?:(?!\\?(?P=quote))(?:[^\\\n]|\\.))++)|(?P<number>-?[0-9][0-9.eE+-]{0,40}+))"""
+)
+_MEMBER_IN_JSON = lazy_regex(r'"([^"\\]{1,256})"\s*:')
+
+
+class Redaction(NamedTuple):
+    """What was masked: the rule, how it was found, and where. Never the value.
+
+    `place`: a JSON Pointer into a value or a text of JSON; else `character <n>`, or empty where it was found later.
+    """
+
+    rule: str
+    way: RedactionWay
+    place: str
+
+
+class MaskedText(NamedTuple):
+    """A text with its masks, and what was masked in it."""
+
+    text: str
+    redactions: tuple[Redaction, ...] = ()
+
+
+class MaskedValue(NamedTuple):
+    """A JSON value with its masks, and what was masked in it."""
+
+    value: Any
+    redactions: tuple[Redaction, ...] = ()
+
+
+class _Edit(NamedTuple):
+    start: int
+    end: int
+    text: str
+    redactions: tuple[Redaction, ...]
+
+
+class Redactor:
+    """Masks by the rules of a pack. The rules about secrets are always active."""
+
+    def __init__(self, rules: Iterable[str] = ()) -> None:
+        self.active: Collection[str] = frozenset(rules) & REDACTIONS | frozenset(ALWAYS_ACTIVE)
+        self._fields = FieldNames(self.active)
+        self._shapes = tuple(
+            (next(name for name in shape.rules if name in self.active), shape)
+            for shape in SHAPES
+            if not self.active.isdisjoint(shape.rules)
+        )
+
+    def is_clear(self, text: str) -> bool:
+        """Whether nothing in a text, or in any of several lines of text, can be masked: a fast test.
+
+        Where it is not clear, there need not be anything to mask.
+        """
+        profile = TextProfile(fold(text).text)
+        if may_hold_secret(profile.text, profile.lowered):
+            return False
+        if any([shape.is_possible(profile) for _, shape in self._shapes]):  # noqa: C419  a list is faster
+            return False
+        if ":" not in text or ('"' not in text and "'" not in text):
+            return True
+        # An escape may hide a name, and a name in single quotes needs the slow test.
+        return "\\" not in text and "'" not in text and not any(map(self._fields.rule, _MEMBER_IN_JSON().findall(text)))
+
+    def mask_text(
+        self, text: str, *, name: str = "", marks: SchemaMarks | None = None, must_be_json: bool = False
+    ) -> MaskedText:
+        """Mask a text. A text of JSON is masked member by member, and stays JSON.
+
+        `name`: the member that the text is the value of. `marks`: the schema of the JSON. `must_be_json`: a text that is
+        no JSON is masked whole if there are marks, because nothing says where the marked properties stand in it.
+        """
+        if marks is not None and must_be_json and not _is_json(text) and not _is_mask(text):
+            return MaskedText(mask(UNNAMED), (Redaction(UNNAMED, "schema", ""),))
+        return self._mask(text, name, marks, _NESTED)
+
+    def mask_value(self, value: Json, *, marks: SchemaMarks | None = None) -> MaskedValue:
+        """Mask a JSON value. It is the same object where there is nothing to mask."""
+        text = msgspec.json.encode(value).decode()
+        masked = self._mask(text, "", marks, _NESTED)
+        if not masked.redactions:
+            return MaskedValue(value)
+        return MaskedValue(msgspec.json.decode(masked.text), masked.redactions)
+
+    def mask_member(self, name: str, value: Json) -> MaskedValue:
+        """Mask a value that stands under a name."""
+        masked = self.mask_value({name: value})
+        return MaskedValue(next(iter(masked.value.values())), masked.redactions)
+
+    def _mask(self, text: str, name: str, marks: SchemaMarks | None, depth: int) -> MaskedText:
+        redactions: list[Redaction] = []
+        for n in range(_PASSES):
+            if depth and _is_json(text):
+                edits = list(_JsonPass(self, text, depth).edits(marks))
+            else:
+                edits = list(self._plain_edits(text, name))
+            if not edits:
+                return MaskedText(text, tuple(redactions))
+            text = _apply(text, edits)
+            for edit in edits:
+                redactions += edit.redactions if n == 0 else (item._replace(place="") for item in edit.redactions)
+        return MaskedText(mask(redactions[-1].rule), tuple(redactions))
+
+    def field_rule(self, name: str) -> str | None:
+        """The active rule that masks members of this name."""
+        return self._fields.rule(name)
+
+    def _plain_edits(self, text: str, name: str) -> Iterator[_Edit]:
+        """Yield the edits of a text that is no JSON, in order and apart from each other."""
+        folded = fold(text)
+        plain = folded.text
+        if _MASK_START in plain:
+            plain = MASK().sub(lambda match: _BLANK * len(match[0]), plain)
+        spans: list[_Span] = [(start, end, rule, False, "shape") for start, end, rule in self._shape_spans(plain, name)]
+        spans += [(*span, "field") for span in self._member_spans(plain)]
+        # A span of nothing but masks is done.
+        yield from _merge(folded, [span for span in spans if plain[span[0] : span[1]].strip(_BLANK)])
+
+    def _shape_spans(self, text: str, name: str) -> Iterator[tuple[int, int, str]]:
+        profile = TextProfile(text, name)
+        if may_hold_secret(text, profile.lowered):
+            yield from secret_spans(text)
+        for rule, shape in self._shapes:
+            if shape.is_possible(profile):
+                yield from ((start, end, rule) for start, end in shape.find(profile))
+
+    def _member_spans(self, text: str) -> Iterator[tuple[int, int, str, bool]]:
+        """Yield the values of members in a text, and whether each is a number, which gets quotes."""
+        if ":" not in text or ('"' not in text and "'" not in text):
+            return
+        for match in _MEMBER().finditer(text):
+            rule = self._fields.rule(match["name"])
+            group = "number" if match["number"] else "value"
+            if rule is not None and match[group].strip():
+                yield *match.span(group), rule, group == "number"
+
+
+_Span = tuple[int, int, str, bool, RedactionWay]
+"""Start and end, the rule, whether the mask needs quotes, and how it was found."""
+
+
+def _merge(folded: FoldedText, spans: list[_Span]) -> Iterator[_Edit]:
+    """Yield an edit for each group of spans that overlap: the rule of the first one masks all of it."""
+    # A stable sort: of two that begin alike, the one found first names the rule.
+    spans.sort(key=lambda span: span[0])
+    n = 0
+    while n < len(spans):
+        start, end, rule, quoted, way = spans[n]
+        n += 1
+        while n < len(spans) and spans[n][0] < end:
+            end, quoted = max(end, spans[n][1]), quoted or spans[n][3]
+            n += 1
+        first = folded.place(start)
+        shown = f'"{mask(rule)}"' if quoted else mask(rule)
+        yield _Edit(first, folded.place(end - 1) + 1, shown, (Redaction(rule, way, f"character {first}"),))
+
+
+def _apply(text: str, edits: list[_Edit]) -> str:
+    pieces, end = [], 0
+    for edit in edits:
+        pieces += [text[end : edit.start], edit.text]
+        end = edit.end
+    return "".join([*pieces, text[end:]])
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is a JSON object or list."""
+    if text.lstrip(" \t\r\n")[:1] not in ("{", "["):
+        return False
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return False
+    return True
+
+
+def _is_mask(text: str) -> bool:
+    return text.startswith(_MASK_START) and MASK().fullmatch(text) is not None
+
+
+# --- JSON ---
+
+
+class _Frame:
+    """An object or a list that is being read."""
+
+    __slots__ = ("count", "is_key", "is_object", "marks", "name", "names")
+
+    def __init__(self, *, is_object: bool, marks: SchemaMarks | None) -> None:
+        self.is_object = is_object
+        self.marks = marks
+        self.is_key = is_object
+        self.name = ""
+        self.names: dict[str, int] = {}
+        self.count = 0
+
+
+class _JsonPass:
+    """One pass over a text of JSON, token by token, which keeps all that is not masked as it stands."""
+
+    def __init__(self, redactor: Redactor, text: str, depth: int) -> None:
+        self._redactor = redactor
+        self._text = text
+        self._depth = depth
+        self._frames: list[_Frame] = []
+
+    def edits(self, marks: SchemaMarks | None) -> Iterator[_Edit]:
+        """Yield the edits in order."""
+        hidden: tuple[int, int, str, RedactionWay, str] | None = None  # depth, start, rule, way and place
+        for token in _TOKEN().finditer(self._text):
+            first = self._text[token.start()]
+            frame = self._frames[-1] if self._frames else None
+            if first in "]}":
+                self._frames.pop()
+                if hidden is not None and len(self._frames) == hidden[0]:
+                    _, start, rule, way, place = hidden
+                    hidden = None
+                    yield _Edit(start, token.end(), f'"{mask(rule)}"', (Redaction(rule, way, place),))
+            elif first in ":,":
+                if frame is not None and first == ",":
+                    frame.is_key, frame.count = frame.is_object, frame.count + 1
+                elif frame is not None:
+                    frame.is_key = False
+            elif frame is not None and frame.is_key:
+                yield from self._name_edits(token.start(), token.end(), frame, is_hidden=hidden is not None)
+            else:
+                here = _marks_here(frame, marks)
+                rule, way = self._rule_here(frame, here)
+                if first in "{[":
+                    if hidden is None and rule is not None:
+                        hidden = (len(self._frames), token.start(), rule, way, self._place())
+                    self._frames.append(_Frame(is_object=first == "{", marks=here))
+                elif hidden is None:
+                    yield from self._leaf_edits(token.start(), token.end(), rule, way)
+
+    def _rule_here(self, frame: _Frame | None, here: SchemaMarks | None) -> tuple[str | None, RedactionWay]:
+        """The rule that masks the value that begins now, whatever it is."""
+        by_name = self._redactor.field_rule(frame.name) if frame is not None and frame.is_object else None
+        marked = here.rule if here is not None else None
+        if marked is not None:
+            return (by_name or marked) if marked == UNNAMED else marked, "schema"
+        return by_name, "field"
+
+    def _name_edits(self, start: int, end: int, frame: _Frame, *, is_hidden: bool) -> Iterator[_Edit]:
+        """Yield the edit of the name of a member that is itself something to mask."""
+        frame.name = _decode_text(self._text[start:end])
+        if is_hidden:
+            return
+        masked = self._redactor._mask(frame.name, "", None, 0)  # noqa: SLF001  the same class of work
+        if masked.redactions:
+            number = frame.names[masked.text] = frame.names.get(masked.text, 0) + 1
+            frame.name = masked.text if number == 1 else f"{masked.text} {number}"
+            place = self._place()
+            items = tuple(Redaction(item.rule, item.way, place) for item in masked.redactions)
+            yield _Edit(start, end, msgspec.json.encode(frame.name).decode(), items)
+
+    def _leaf_edits(self, start: int, end: int, rule: str | None, way: RedactionWay) -> Iterator[_Edit]:
+        raw = self._text[start:end]
+        is_text = raw[0] == '"'
+        content = _decode_text(raw) if is_text else raw
+        if rule is not None and way == "schema" and raw != "null" and not _is_mask(content):
+            yield _Edit(start, end, f'"{mask(rule)}"', (Redaction(rule, way, self._place()),))
+        elif rule is not None and content.strip() and raw not in ("null", "true", "false") and not _is_mask(content):
+            yield _Edit(start, end, f'"{mask(rule)}"', (Redaction(rule, way, self._place()),))
+        elif is_text or len(raw) >= _LEAST_DIGITS:
+            name = self._frames[-1].name if self._frames else ""
+            masked = self._redactor._mask(content, name, None, self._depth - 1 if is_text else 0)  # noqa: SLF001
+            if masked.redactions:
+                place = self._place()
+                items = tuple(Redaction(item.rule, item.way, place) for item in masked.redactions)
+                yield _Edit(start, end, msgspec.json.encode(masked.text).decode(), items)
+
+    def _place(self) -> str:
+        return pointer([frame.name if frame.is_object else frame.count for frame in self._frames])
+
+
+def _marks_here(frame: _Frame | None, marks: SchemaMarks | None) -> SchemaMarks | None:
+    if frame is None:
+        return marks
+    if frame.marks is None:
+        return None
+    return frame.marks.member(frame.name) if frame.is_object else frame.marks.element(frame.count)
+
+
+def _decode_text(raw: str) -> str:
+    return str(msgspec.json.decode(raw)) if "\\" in raw else raw[1:-1]
