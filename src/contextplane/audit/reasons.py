@@ -14,6 +14,7 @@ from contextplane.compiler.case import CompileCase
 from contextplane.compiler.draft import Draft
 from contextplane.compiler.inputs import read_inputs
 from contextplane.compiler.policy import evaluate_policy
+from contextplane.compiler.redaction import redact_inputs
 from contextplane.compiler.report import ContextItem
 from contextplane.compiler.scope import resolve_intent, resolve_scope
 from contextplane.compiler.source import PackSource
@@ -160,7 +161,7 @@ def find_reasons(
         tokens=APPROX4,
         as_of=case.as_of,
     )
-    draft = evaluate_policy(resolve_intent(resolve_scope(Draft(inputs=inputs))))
+    draft = evaluate_policy(resolve_intent(resolve_scope(redact_inputs(Draft(inputs=inputs)))))
     return tuple(_reasons(case, draft, compiled, item))
 
 

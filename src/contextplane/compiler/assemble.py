@@ -120,7 +120,7 @@ def developer_text(draft: Draft, controls: RuntimeControls) -> str:
 
 def task_text(draft: Draft) -> str:
     """The task: the message of the request, quoted, and its intent."""
-    return f"Handle: {quote(draft.inputs.request.input.message)} (intent={draft.intent.intent})."
+    return f"Handle: {quote(draft.shown.request.input.message)} (intent={draft.intent.intent})."
 
 
 def _verdict(draft: Draft) -> Iterator[str]:
@@ -216,7 +216,7 @@ def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:
             omissions += _omissions("memory", (recalled.entry.memory_ref,), dropped[block.block_id], recalled.at)
         else:
             memories.append(recalled.entry)
-    earlier = (draft.policy, draft.tools, draft.evidence, draft.memory, draft.budget)
+    earlier = (draft.redaction, draft.policy, draft.tools, draft.evidence, draft.memory, draft.budget)
     return Manifests(
         policy_manifest=draft.policy.manifest,
         tool_manifest=tuple(tools),

@@ -121,7 +121,7 @@ def _candidates(draft: Draft, bucket: Bucket) -> tuple[ContextBlock, ...]:
         case "memory":
             return draft.memory.blocks
         case "session":
-            return (session_block(draft.inputs, draft.scope.environment),)
+            return (session_block(draft.shown, draft.scope.environment),)
         case unreachable:
             assert_never(unreachable)
 

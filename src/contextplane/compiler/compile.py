@@ -16,6 +16,7 @@ from contextplane.compiler.evidence import admit_evidence
 from contextplane.compiler.inputs import read_inputs
 from contextplane.compiler.memory import recall_memories
 from contextplane.compiler.policy import evaluate_policy
+from contextplane.compiler.redaction import redact_inputs
 from contextplane.compiler.scope import resolve_intent, resolve_scope
 from contextplane.compiler.tools import surface_tools
 from contextplane.compiler.view import PackView
@@ -83,7 +84,9 @@ def seal(draft: Draft) -> Draft:
 
 
 STAGES: tuple[Stage, ...] = (
-    # Tenant and principals come before everything: nothing is evaluated for a stranger.
+    # Masks come before everything: no later stage repeats a value that a redaction rule hides.
+    Stage("redaction", redact_inputs),
+    # Tenant and principals come before every decision: nothing is evaluated for a stranger.
     Stage("scope", resolve_scope),
     # Rules and decisions are looked up by intent.
     Stage("intent", resolve_intent),

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import field
+
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import (
     BudgetReport,
@@ -39,6 +41,7 @@ __all__ = [
     "MemoryPart",
     "PolicyPart",
     "RecalledMemory",
+    "RedactionPart",
     "ScopePart",
     "StagePart",
     "ToolsPart",
@@ -70,6 +73,10 @@ class StagePart(Value, frozen=True, kw_only=True):
 
     notes: tuple[str, ...] = ()
     omitted: tuple[Omission, ...] = ()
+
+
+class RedactionPart(StagePart, frozen=True, kw_only=True):
+    """What was masked, as omissions. The masked inputs are in the prompt, which is hashed as well."""
 
 
 class ScopePart(StagePart, frozen=True, kw_only=True):
@@ -158,10 +165,17 @@ class AssemblePart(StagePart, frozen=True, kw_only=True):
 
 
 class Draft(Value, frozen=True):
-    """A compile in progress. A stage reads the parts of earlier stages, and adds the part of its own name."""
+    """A compile in progress. A stage reads the parts of earlier stages, and adds the part of its own name.
+
+    `inputs` are the real values: policy and admission are decided on them. `shown` are the same with masks: what a
+    prompt, a manifest or a note repeats comes from there. `masked_refs`: the references that have a mask.
+    """
 
     inputs: Inputs
     stages: tuple[StageRecord, ...] = ()
+    shown: Inputs = _UNSET
+    masked_refs: dict[str, str] = field(default_factory=dict)
+    redaction: RedactionPart = _UNSET
     scope: ScopePart = _UNSET
     intent: IntentPart = _UNSET
     facts: Facts = _UNSET

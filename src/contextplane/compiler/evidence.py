@@ -6,7 +6,7 @@ if it is required and unresolved.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never, get_args
 
 from msgspec.structs import replace
@@ -172,8 +172,8 @@ def admit_attachments(draft: Draft) -> Iterator[AttachedEvidence | Omission]:
         for attachment in attachments
         if first.setdefault(attachment.artifact_id, attachment) != attachment
     }
-    for n, attachment in enumerate(attachments):
-        ref, at = f"attachment:{attachment.artifact_id}", f"request#/attachments/{n}"
+    for n, (attachment, masked) in enumerate(zip(attachments, draft.shown.request.attachments, strict=True)):
+        ref, at = f"attachment:{masked.artifact_id}", f"request#/attachments/{n}"
         digest = _DIGEST.fullmatch(attachment.sha256)
         reason = None
         if digest is None:
@@ -190,7 +190,7 @@ def admit_attachments(draft: Draft) -> Iterator[AttachedEvidence | Omission]:
         yield AttachedEvidence(
             admitted=AdmittedEvidence(evidence_ref=ref, source=None, at=at, closes=None, hash=content_hash),
             content=quote_json(
-                {"artifact_id": attachment.artifact_id, "media_type": attachment.media_type, "sha256": content_hash}
+                {"artifact_id": masked.artifact_id, "media_type": masked.media_type, "sha256": content_hash}
             ),
         )
 
@@ -265,8 +265,8 @@ def admit_evidence(draft: Draft) -> Draft:
     seen: set[str] = set()
     doubtful: dict[str, list[Unanswering]] = {}
     refused: dict[str, list[Unanswering]] = {}
-    for n, evidence in enumerate(items):
-        ref, at = _ref(evidence), f"evidence#/{n}"
+    for n, (evidence, masked) in enumerate(zip(items, draft.shown.evidence, strict=True)):
+        ref, shown_ref, at = _ref(evidence), _ref(masked), f"evidence#/{n}"
         name = evidence.type if isinstance(evidence, Evidence) and evidence.type in names else None
         reason = _own_rejection(evidence, draft) or conflicts.reasons.get(ref)
         if reason is None and ref in ambiguous:
@@ -275,15 +275,15 @@ def admit_evidence(draft: Draft) -> Draft:
             reason = "duplicate"
         if reason is not None:
             # A reference is shown whole, because readers look it up; a text that is none may have any length.
-            shown_ref = ref[:_ID_LENGTH] if reason == "not_a_reference" else ref
-            omitted.append(Omission(kind="evidence", id=shown_ref, stage="evidence", reason=reason, at=at))
-            _add_unanswering(refused, name, ref, reason, at)
+            listed_ref = shown_ref[:_ID_LENGTH] if reason == "not_a_reference" else shown_ref
+            omitted.append(Omission(kind="evidence", id=listed_ref, stage="evidence", reason=reason, at=at))
+            _add_unanswering(refused, name, shown_ref, reason, at)
             continue
         seen.add(ref)
         doubt = _doubt_reason(evidence, draft)
-        _add_unanswering(doubtful, name, ref, doubt, at)
-        entry = AdmittedEvidence(evidence_ref=ref, source=_source(evidence), at=at, closes=None if doubt else name)
-        admitted.append((evidence, entry))
+        _add_unanswering(doubtful, name, shown_ref, doubt, at)
+        entry = AdmittedEvidence(evidence_ref=shown_ref, source=_source(masked), at=at, closes=None if doubt else name)
+        admitted.append((masked, entry))
     # A stable sort: pieces that close a gate keep their order, and so do the others.
     admitted.sort(key=lambda pair: pair[1].closes is None)
     for attached in admit_attachments(draft):
@@ -291,21 +291,34 @@ def admit_evidence(draft: Draft) -> Draft:
             omitted.append(attached)
         else:
             admitted.append((attached, attached.admitted))
+    markers = tuple(_mask_marker(marker, draft.masked_refs) for marker in conflicts.markers)
     part = EvidencePart(
         required=required,
         admitted=tuple(entry for _, entry in admitted),
         blocks=_blocks(draft, [piece for piece, _ in admitted]),
-        conflicts=conflicts.markers,
+        conflicts=markers,
         doubtful={name: tuple(pieces) for name, pieces in doubtful.items()},
         refused={name: tuple(pieces) for name, pieces in refused.items()},
         omitted=tuple(omitted),
         notes=tuple(
-            f"{' and '.join(marker.evidence_refs)} contradict each other"
-            for marker in conflicts.markers
-            if not marker.selected
+            f"{' and '.join(marker.evidence_refs)} contradict each other" for marker in markers if not marker.selected
         ),
     )
     return replace(draft, evidence=part)
+
+
+def _mask_marker(marker: EvidenceConflictMarker, refs: Mapping[str, str]) -> EvidenceConflictMarker:
+    """The marker of a conflict with masked references."""
+    if not refs:
+        return marker
+    first, second = marker.evidence_refs
+    selected, by = marker.selected, marker.resolution_ref
+    return replace(
+        marker,
+        evidence_refs=(refs.get(first, first), refs.get(second, second)),
+        selected=selected and refs.get(selected, selected),
+        resolution_ref=by and refs.get(by, by),
+    )
 
 
 def _refuse_other_tenants(items: Iterable[EvidenceInput], tenant_id: str) -> None:

@@ -28,7 +28,7 @@ def recall_memories(draft: Draft) -> Draft:
     recalled: list[RecalledMemory] = []
     omitted: list[Omission] = []
     seen: set[str] = set()
-    for n, memory in enumerate(inputs.memories):
+    for n, (memory, masked) in enumerate(zip(inputs.memories, draft.shown.memories, strict=True)):
         at = f"memories#/{n}"
         if memory.tenant_id != inputs.run_context.tenant_id:
             raise MemoryOfAnotherTenant(
@@ -42,11 +42,11 @@ def recall_memories(draft: Draft) -> Draft:
         elif reason is None and memory.memory_ref in seen:
             reason = "duplicate"
         if reason is not None:
-            omitted.append(Omission(kind="memory", id=memory.memory_ref, stage="memory", reason=reason, at=at))
+            omitted.append(Omission(kind="memory", id=masked.memory_ref, stage="memory", reason=reason, at=at))
             continue
         seen.add(memory.memory_ref)
-        shown.append(memory)
-        entry = MemoryManifestEntry(memory_ref=memory.memory_ref, hash=text_digest(memory.content))
+        shown.append(masked)
+        entry = MemoryManifestEntry(memory_ref=masked.memory_ref, hash=text_digest(masked.content))
         recalled.append(RecalledMemory(entry=entry, at=at))
     blocks = tuple(
         data_block(

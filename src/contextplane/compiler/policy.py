@@ -51,7 +51,7 @@ def evaluate_policy(draft: Draft) -> Draft:
             for n, effect in enumerate(decision.effects)
         ),
         omitted=tuple(_omissions(decision)),
-        notes=(*_notes(decision, facts),),
+        notes=(*_notes(decision, facts, draft.shown),),
     )
     return replace(draft, facts=facts, decision=decision, policy=part)
 
@@ -122,7 +122,7 @@ def _omissions(decision: PolicyDecision) -> Iterator[Omission]:
         )
 
 
-def _notes(decision: PolicyDecision, facts: Facts) -> Iterator[str]:
+def _notes(decision: PolicyDecision, facts: Facts, shown: Inputs) -> Iterator[str]:
     """Yield notes on missing facts, and on signals that match no guardrail: a label may be misspelt."""
     for guardrail in decision.guardrails.triggered:
         for path in guardrail.missing:
@@ -131,9 +131,10 @@ def _notes(decision: PolicyDecision, facts: Facts) -> Iterator[str]:
         yield f"{fact.bundle_id}#{fact.rule_id} {'applies by' if fact.scope else 'read'} {fact.path}, which is missing"
     signals = cast("list[str]", facts.context.get("signals") or [])
     labels = {*decision.guardrails.must_refuse, *decision.guardrails.must_escalate} if signals else set()
-    for name in dict.fromkeys(signals):
+    shown_signals = shown.request.input.context.get("signals") or []
+    for name, shown_name in dict(zip(signals, shown_signals, strict=True)).items():
         if name not in labels:
-            yield f"the signal {quote(name[:_SIGNAL_LENGTH])} names no guardrail"
+            yield f"the signal {quote(shown_name[:_SIGNAL_LENGTH])} names no guardrail"
 
 
 def _describe_effect(inputs: Inputs, applied: RuleEffect, decision: PolicyDecision) -> str:

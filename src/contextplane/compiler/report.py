@@ -3,6 +3,7 @@
 Comparing the items of two contexts gives exactly what changed.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Literal, get_args
 
@@ -87,6 +88,8 @@ def _items(compiled: CompiledContext) -> Iterator[ContextItem]:
     yield from _budget_items(compiled)
     sizes = _dropped_sizes(compiled)
     for omission in compiled.manifests.omission_manifest:
+        if omission.kind == "redaction":
+            continue  # the item of its rule counts them
         detail = omission.detail
         if omission.stage == "budget":
             detail = sizes.get(omission.id if omission.kind == "block" else f"{omission.kind} {omission.id}")
@@ -170,8 +173,14 @@ def _control_items(compiled: CompiledContext) -> Iterator[ContextItem]:
             yield ContextItem(kind="guardrail", id=label, inside=label in triggered, words=words, stage="policy")
     for approval in controls.approval_gates:
         yield ContextItem(kind="gate", id=approval.gate_id, inside=True, words=_approval_words(approval), stage="tools")
-    for rule in controls.redaction_rules_active:
-        yield ContextItem(kind="redaction", id=rule, inside=True, words="active", stage="assemble")
+    masked: Counter[str] = Counter()
+    for omission in compiled.manifests.omission_manifest:
+        if omission.kind == "redaction":
+            masked[omission.id] += omission.count or 0
+    # Secrets, and what a schema marks, are masked by every pack.
+    for rule in dict.fromkeys((*controls.redaction_rules_active, *masked)):
+        words = f"active, masked {masked[rule]:,}" if masked[rule] else "active"
+        yield ContextItem(kind="redaction", id=rule, inside=True, words=words, stage="redaction")
 
 
 def _approval_words(approval: RequiredApproval) -> str:

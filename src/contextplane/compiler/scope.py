@@ -56,7 +56,7 @@ def resolve_scope(draft: Draft) -> Draft:
         else (f"{intelligence_scope.snapshot_pin_rule} is not resolved to a snapshot",)
     )
     return replace(
-        draft, scope=ScopePart(scope=intelligence_scope, environment=dict(_environment(inputs)), notes=notes)
+        draft, scope=ScopePart(scope=intelligence_scope, environment=dict(_environment(draft.shown)), notes=notes)
     )
 
 

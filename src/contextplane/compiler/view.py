@@ -18,6 +18,8 @@ from contextplane.model.context_pack import Audience, BusinessContext, ContextPa
 from contextplane.model.json.canonical import collect_floats
 from contextplane.model.pack_layers import Rule
 from contextplane.policy.engine import PolicyProgram
+from contextplane.policy.redaction.redactor import Redactor
+from contextplane.policy.redaction.schema_marks import SchemaMarks
 from contextplane.policy.tool_surface import ToolProgram
 
 __all__ = ["IntentView", "PackView", "business_text", "tone_text"]
@@ -190,6 +192,22 @@ class PackView:
     def tooling(self) -> ToolProgram:
         """The adapter registry joined with the permissions."""
         return ToolProgram.of(self.pack.tooling_layer, self.policy)
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """The redactor of the pack's rules."""
+        return Redactor(self.pack.policy_layer.guardrails.redaction_rules)
+
+    @cached_property
+    def output_marks(self) -> dict[str, SchemaMarks]:
+        """The marks of `x-redact` in the output schema of each tool that has any."""
+        marks = {
+            f"{adapter.adapter_id}.{name}": SchemaMarks.of([spec.output_schema])
+            for adapter in self.pack.tooling_layer.adapter_registry
+            for name, spec in adapter.capability_specs.items()
+            if spec.output_schema is not None
+        }
+        return {tool: mark for tool, mark in marks.items() if mark is not None}
 
     def memoize(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value made for this key before, else a new one. A few hundred are kept: requests are much alike."""

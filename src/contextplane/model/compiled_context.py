@@ -153,7 +153,7 @@ class ContextLedger(Document, frozen=True, omit_defaults=True):
     stages: tuple[StageRecord, ...] = ()
 
 
-OmissionKind = Literal["tool", "rule", "evidence", "memory", "block"]
+OmissionKind = Literal["tool", "rule", "evidence", "memory", "block", "redaction"]
 
 
 class PolicyManifestEntry(Document, frozen=True, omit_defaults=True):
@@ -210,7 +210,11 @@ class MemoryManifestEntry(Document, frozen=True):
 
 
 class Omission(Document, frozen=True, omit_defaults=True):
-    """A candidate that is not in the result: the stage that left it out, and why. `at` is its place in the input."""
+    """A candidate that is not in the result: the stage that left it out, and why. `at` is its place in the input.
+
+    A redaction is a masked value: `id` is the rule, `count` how many there are at this place, and `places` where they
+    stand in it, at most 20. The value itself is nowhere.
+    """
 
     kind: OmissionKind
     id: str
@@ -222,6 +226,8 @@ class Omission(Document, frozen=True, omit_defaults=True):
     tokens: int | None = None
     priority: int | None = None
     source_refs: tuple[str, ...] = ()
+    count: int | None = None
+    places: tuple[str, ...] = ()
 
 
 class Manifests(Document, frozen=True):

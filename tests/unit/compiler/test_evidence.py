@@ -192,7 +192,7 @@ def test_a_name_is_told_every_piece_that_does_not_answer_it_and_what_came_neares
 def test_of_the_graph_nothing_is_admitted_while_its_snapshot_is_not_resolved() -> None:
     context = compile_evidence("kg:order:ord_881#snapshot_kg_2026_05_03_T0930", snapshot=None)
     assert reasons(context) == [("snapshot_unresolved", "evidence#/0")]
-    assert context.context_ledger.stages[0].notes == ("alias:prod is not resolved to a snapshot",)
+    assert context.context_ledger.stages[1].notes == ("alias:prod is not resolved to a snapshot",)
 
 
 def test_a_rule_that_names_a_snapshot_needs_nobody_to_resolve_it() -> None:

@@ -229,7 +229,18 @@ def test_the_ledger_says_what_gave_things_their_meaning() -> None:
 
 def test_every_stage_leaves_a_hash_in_the_order_of_the_table() -> None:
     names = [stage.name for stage in STAGES]
-    assert names == ["scope", "intent", "policy", "tools", "evidence", "memory", "budget", "assemble", "seal"]
+    assert names == [
+        "redaction",
+        "scope",
+        "intent",
+        "policy",
+        "tools",
+        "evidence",
+        "memory",
+        "budget",
+        "assemble",
+        "seal",
+    ]
     records = compile_scenario().context_ledger.stages
     assert [record.stage for record in records] == names[:-1]
     assert len({record.hash for record in records}) == len(records)

@@ -124,7 +124,9 @@ def print_compiled(case: CompiledCase, items: Iterable[ContextItem], output: Com
     _print_line("request", one_line(_request_line(case)), output)
     for kind, name in (("tool", "tools"), ("rule", "rules"), ("gate", "gates"), ("guardrail", "controls")):
         _print_items(name, [item for item in items if item.kind == kind], output)
-    _print_line("redacts", ", ".join(compiled.runtime_controls.redaction_rules_active) or "nothing", output)
+    redacted = [f"{item.id} ({item.words})" for item in items if item.kind == "redaction" and item.words != "active"]
+    idle = [item.id for item in items if item.kind == "redaction" and item.words == "active"]
+    _print_line("redacts", clean(", ".join((*redacted, *idle))) or "nothing but secrets", output)
     for kind, name in (("evidence", "evidence"), ("memory", "memory")):
         _print_items(name, [item for item in items if item.kind == kind], output)
     _print_requirements(compiled, items, output)

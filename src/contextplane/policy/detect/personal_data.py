@@ -19,8 +19,8 @@ __all__ = [
     "OFFICIAL",
     "SHAPES",
     "emails",
-    "may_hold_number",
     "is_luhn_valid",
+    "may_hold_number",
     "national_number_spans",
     "national_numbers",
     "official_numbers",
@@ -252,4 +252,3 @@ def is_luhn_valid(text: str) -> bool:
         return False
     doubled = [digit if n % 2 == 0 else sum(divmod(digit * 2, _DIGITS)) for n, digit in enumerate(reversed(digits))]
     return sum(doubled) % _DIGITS == 0
-

@@ -357,6 +357,8 @@ def _is_header(match: re.Match[str]) -> bool:
 SecretRule = Literal["password", "api_key", "access_token", "private_key"]
 _KEY_KINDS = frozenset({"AWS access key", "Stripe key", "API key"})
 _KEY_BLOCK = "private key"
+_PIECES = bytes(65 if chr(code).isascii() and chr(code).isalnum() else 32 for code in range(256))
+_LEAST_PIECE = b"A" * min(_IN_ONE_PIECE.values())
 _TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _REST = re.compile(rb"[A-Za-z0-9_.-]*")
 _BLOCK_END = re.compile(rb"-----END [A-Z0-9 ]{0,40}-----")
@@ -374,11 +376,15 @@ class SecretSpan(NamedTuple):
 
 
 def may_hold_secret(text: str, lowered: str) -> bool:
-    """Whether a text may hold a secret: a fast test before `secret_spans`. `lowered`: the text in lower case."""
+    """Whether a text may hold a secret: a fast test. `lowered`: the same in lower case."""
     if any([label in lowered for label in LABELS]):  # noqa: C419  a list is faster
         return True
     data = text.encode("ascii", "replace")
-    return any([first in data and _any_of(char).search(data) is not None for first, _, char in _SEARCHES])  # noqa: C419
+    has_piece = _LEAST_PIECE in data.translate(_PIECES)
+    return any(
+        first in data and (has_piece or not piece) and _any_of(char).search(data) is not None
+        for first, piece, char in _SEARCHES
+    )
 
 
 def secret_spans(text: str) -> Iterator[SecretSpan]:

@@ -61,7 +61,7 @@ def fold(text: str) -> FoldedText:
     """Fold a text. The cost is linear; a text without such characters is used as it is."""
     if not text.isascii():
         text = text.translate(_fold_table())
-    elif text.isprintable():
+    elif text.replace("\n", " ").isprintable():
         return FoldedText(text, [], [])
     if _INVISIBLE().search(text) is None:
         return FoldedText(text, [], [])

@@ -9,26 +9,32 @@ __all__ = ["CARD_ISSUER", "has_iban_check", "has_verhoeff_check", "iban_length",
 # The first digits and the length of the number, by issuer: Visa, Mastercard, American Express, Diners Club, Discover,
 # JCB, UnionPay and RuPay, Maestro.
 CARD_ISSUER = lazy_regex(
-    r"(?:4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|5[1-5][0-9]{14}|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}"
-    r"|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|36[0-9]{12,17}|6(?:011|4[4-9][0-9]|5[0-9]{2}|0[0-9]{2})[0-9]{12,15}"
+    r"(?:4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|5[1-5][0-9]{14}"
+    r"|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}"
+    r"|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|36[0-9]{12,17}"
+    r"|6(?:011|4[4-9][0-9]|5[0-9]{2}|0[0-9]{2})[0-9]{12,15}"
     r"|35(?:2[89]|[3-8][0-9])[0-9]{12,15}|62[0-9]{14,17}|8[12][0-9]{14,17}|(?:508[0-9]|35[36][0-9])[0-9]{12}"
     r"|(?:5[0678]|6[0-9])[0-9]{11,17})\Z"
 )
 
 _IBAN_LENGTHS = (
-    "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 ES24 "
-    "FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 "
-    "LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 "
-    "RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30"
+    "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 "
+    "EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 "
+    "KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 "
+    "PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 "
+    "UA29 VA22 VG24 XK20 YE30"
 )
 _IBAN_REMAINDER = 97
 
 # The group of the symmetries of a pentagon, and a permutation of the digits for each place.
 _VERHOEFF_PRODUCT = tuple(
     tuple(
-        (row + column) % 5 if row < 5 and column < 5  # noqa: PLR2004  the rotations come first
-        else 5 + (row + column) % 5 if row < 5  # noqa: PLR2004
-        else 5 + (row - column) % 5 if column < 5  # noqa: PLR2004
+        (row + column) % 5
+        if row < 5 and column < 5  # noqa: PLR2004  the rotations come first
+        else 5 + (row + column) % 5
+        if row < 5  # noqa: PLR2004
+        else 5 + (row - column) % 5
+        if column < 5  # noqa: PLR2004
         else (row - column) % 5
         for column in range(10)
     )

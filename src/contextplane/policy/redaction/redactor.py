@@ -29,12 +29,14 @@ _NESTED = 4
 
 _BLANK = "\ufffc"
 _LEAST_DIGITS = 8
+_NO_VALUES = frozenset({"null", "true", "false"})
 _TOKEN = lazy_regex(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++')
 # Members of objects inside other text: JSON that is cut off, JSON lines, quoted JSON, the output of a program.
 _MEMBER = lazy_regex(
     r"""\\?(["'])(?P<name>[^"'\\\n]{1,64})\\?\1\s{0,3}:\s{0,3}"""
     r"""(?:\\?(?P<quote>["'])(?P<value>(?:(?!\\?(?P=quote))(?:[^\\\n]|\\.))++)|(?P<number>-?[0-9][0-9.eE+-]{0,40}+))"""
 )
+_MEMBER_END = lazy_regex(r"""["']\s{0,3}:""")
 _MEMBER_IN_JSON = lazy_regex(r'"([^"\\]{1,256})"\s*:')
 
 
@@ -87,23 +89,26 @@ class Redactor:
 
         Where it is not clear, there need not be anything to mask.
         """
+        # An escape in JSON may stand for any character.
+        if "\\" in text:
+            return False
         profile = TextProfile(fold(text).text)
         if may_hold_secret(profile.text, profile.lowered):
             return False
         if any([shape.is_possible(profile) for _, shape in self._shapes]):  # noqa: C419  a list is faster
             return False
-        if ":" not in text or ('"' not in text and "'" not in text):
+        if ":" not in text or _MEMBER_END().search(profile.text) is None:
             return True
-        # An escape may hide a name, and a name in single quotes needs the slow test.
-        return "\\" not in text and "'" not in text and not any(map(self._fields.rule, _MEMBER_IN_JSON().findall(text)))
+        # A name in single quotes needs the slow test.
+        return "'" not in text and not any(map(self._fields.rule, _MEMBER_IN_JSON().findall(profile.text)))
 
     def mask_text(
         self, text: str, *, name: str = "", marks: SchemaMarks | None = None, must_be_json: bool = False
     ) -> MaskedText:
         """Mask a text. A text of JSON is masked member by member, and stays JSON.
 
-        `name`: the member that the text is the value of. `marks`: the schema of the JSON. `must_be_json`: a text that is
-        no JSON is masked whole if there are marks, because nothing says where the marked properties stand in it.
+        `name`: the member that the text is the value of. `marks`: the schema of it. `must_be_json`: with
+        marks, a text that is no JSON is masked whole, because nothing says where the marked properties stand in it.
         """
         if marks is not None and must_be_json and not _is_json(text) and not _is_mask(text):
             return MaskedText(mask(UNNAMED), (Redaction(UNNAMED, "schema", ""),))
@@ -123,6 +128,8 @@ class Redactor:
         return MaskedValue(next(iter(masked.value.values())), masked.redactions)
 
     def _mask(self, text: str, name: str, marks: SchemaMarks | None, depth: int) -> MaskedText:
+        if marks is None and self.is_clear(text):
+            return MaskedText(text)
         redactions: list[Redaction] = []
         for n in range(_PASSES):
             if depth and _is_json(text):
@@ -161,7 +168,7 @@ class Redactor:
 
     def _member_spans(self, text: str) -> Iterator[tuple[int, int, str, bool]]:
         """Yield the values of members in a text, and whether each is a number, which gets quotes."""
-        if ":" not in text or ('"' not in text and "'" not in text):
+        if ":" not in text or _MEMBER_END().search(text) is None:
             return
         for match in _MEMBER().finditer(text):
             rule = self._fields.rule(match["name"])
@@ -230,6 +237,14 @@ class _Frame:
         self.count = 0
 
 
+class _Hidden(NamedTuple):
+    """An object or a list that is masked whole: its depth, where it begins, and why."""
+
+    depth: int
+    start: int
+    redaction: Redaction
+
+
 class _JsonPass:
     """One pass over a text of JSON, token by token, which keeps all that is not masked as it stands."""
 
@@ -238,48 +253,52 @@ class _JsonPass:
         self._text = text
         self._depth = depth
         self._frames: list[_Frame] = []
+        self._hidden: _Hidden | None = None
 
     def edits(self, marks: SchemaMarks | None) -> Iterator[_Edit]:
         """Yield the edits in order."""
-        hidden: tuple[int, int, str, RedactionWay, str] | None = None  # depth, start, rule, way and place
         for token in _TOKEN().finditer(self._text):
-            first = self._text[token.start()]
+            start, end = token.span()
+            first = self._text[start]
             frame = self._frames[-1] if self._frames else None
             if first in "]}":
                 self._frames.pop()
-                if hidden is not None and len(self._frames) == hidden[0]:
-                    _, start, rule, way, place = hidden
-                    hidden = None
-                    yield _Edit(start, token.end(), f'"{mask(rule)}"', (Redaction(rule, way, place),))
-            elif first in ":,":
-                if frame is not None and first == ",":
-                    frame.is_key, frame.count = frame.is_object, frame.count + 1
-                elif frame is not None:
-                    frame.is_key = False
+                yield from self._end_hidden(start, end)
+            elif frame is not None and first in ":,":
+                frame.is_key = first == "," and frame.is_object
+                frame.count += first == ","
             elif frame is not None and frame.is_key:
-                yield from self._name_edits(token.start(), token.end(), frame, is_hidden=hidden is not None)
+                yield from self._name_edits(start, end, frame)
             else:
                 here = _marks_here(frame, marks)
                 rule, way = self._rule_here(frame, here)
                 if first in "{[":
-                    if hidden is None and rule is not None:
-                        hidden = (len(self._frames), token.start(), rule, way, self._place())
+                    if self._hidden is None and rule is not None:
+                        self._hidden = _Hidden(len(self._frames), start, Redaction(rule, way, self._place()))
                     self._frames.append(_Frame(is_object=first == "{", marks=here))
-                elif hidden is None:
-                    yield from self._leaf_edits(token.start(), token.end(), rule, way)
+                elif self._hidden is None:
+                    yield from self._leaf_edits(start, end, rule, way)
+
+    def _end_hidden(self, start: int, end: int) -> Iterator[_Edit]:
+        """Yield the edit of an object or a list that is masked whole, when its end is reached."""
+        hidden = self._hidden
+        if hidden is not None and len(self._frames) == hidden.depth:
+            self._hidden = None
+            if self._text[hidden.start + 1 : start].strip():
+                yield _Edit(hidden.start, end, f'"{mask(hidden.redaction.rule)}"', (hidden.redaction,))
 
     def _rule_here(self, frame: _Frame | None, here: SchemaMarks | None) -> tuple[str | None, RedactionWay]:
-        """The rule that masks the value that begins now, whatever it is."""
+        """The rule that masks the value that begins now, be it a text, an object or a list."""
         by_name = self._redactor.field_rule(frame.name) if frame is not None and frame.is_object else None
         marked = here.rule if here is not None else None
         if marked is not None:
             return (by_name or marked) if marked == UNNAMED else marked, "schema"
         return by_name, "field"
 
-    def _name_edits(self, start: int, end: int, frame: _Frame, *, is_hidden: bool) -> Iterator[_Edit]:
+    def _name_edits(self, start: int, end: int, frame: _Frame) -> Iterator[_Edit]:
         """Yield the edit of the name of a member that is itself something to mask."""
         frame.name = _decode_text(self._text[start:end])
-        if is_hidden:
+        if self._hidden is not None:
             return
         masked = self._redactor._mask(frame.name, "", None, 0)  # noqa: SLF001  the same class of work
         if masked.redactions:
@@ -293,9 +312,9 @@ class _JsonPass:
         raw = self._text[start:end]
         is_text = raw[0] == '"'
         content = _decode_text(raw) if is_text else raw
-        if rule is not None and way == "schema" and raw != "null" and not _is_mask(content):
-            yield _Edit(start, end, f'"{mask(rule)}"', (Redaction(rule, way, self._place()),))
-        elif rule is not None and content.strip() and raw not in ("null", "true", "false") and not _is_mask(content):
+        # No value is nothing to mask; true and false say nothing of a person, unless a schema marks them.
+        is_value = raw not in _NO_VALUES if way == "field" else raw != "null"
+        if rule is not None and is_value and content.strip() and not _is_mask(content):
             yield _Edit(start, end, f'"{mask(rule)}"', (Redaction(rule, way, self._place()),))
         elif is_text or len(raw) >= _LEAST_DIGITS:
             name = self._frames[-1].name if self._frames else ""

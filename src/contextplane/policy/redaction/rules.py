@@ -1,4 +1,4 @@
-"""The redaction rules: every name that a pack may use, what it masks, and the member names that it knows.
+"""The redaction rules: the names that a pack may use, what each masks, and the fields it knows.
 
 A rule acts in three ways: by shape, on text that looks like it; by field, on the value of a member whose name says so;
 and by schema, where `x-redact` marks a property. Rules about secrets are always active. All others are active where a
@@ -47,7 +47,20 @@ def _rule(name: str, shape: str, fields: str, *, secret: bool = False, exact: bo
 
 _PEOPLE = (
     *("account_holder", "applicant", "beneficiary", "birth", "buyer", "card_holder", "cardholder", "client", "contact"),
-    *("customer", "employee", "family", "first", "full", "given", "guest", "holder", "last", "legal", "maiden", "member"),
+    *(
+        "customer",
+        "employee",
+        "family",
+        "first",
+        "full",
+        "given",
+        "guest",
+        "holder",
+        "last",
+        "legal",
+        "maiden",
+        "member",
+    ),
     *("middle", "nominee", "owner", "passenger", "patient", "payee", "payer", "person", "preferred", "recipient"),
     *("requester", "sender", "student", "subscriber", "user", "employee"),
 )
@@ -128,9 +141,10 @@ RULES: tuple[RedactionRule, ...] = (
     _rule("email", "e-mail address", "email emails e_mail email_address email_addresses email_id =mail mail_address"),
     _rule(
         "phone",
-        "telephone number in international form or in the groups of a national one; digits beside a word such as phone",
-        "phone phones phone_no phone_number phone_numbers telephone telephone_number =tel mobile mobile_no mobile_number "
-        "cell cellphone cell_phone cell_number msisdn whatsapp whatsapp_number fax fax_number contact_no contact_number",
+        "telephone number in international form or in groups; digits beside a word such as phone",
+        "phone phones phone_no phone_number phone_numbers telephone telephone_number =tel mobile mobile_no "
+        "mobile_number cell cellphone cell_phone cell_number msisdn whatsapp whatsapp_number fax fax_number contact_no "
+        "contact_number",
     ),
     _rule(
         "address",
@@ -168,7 +182,7 @@ RULES: tuple[RedactionRule, ...] = (
     ),
     _rule(
         "access_token",
-        "GitHub, GitLab, npm, Hugging Face and Slack tokens, JSON Web Tokens, authorization headers; value beside token",
+        "GitHub, GitLab, npm, Hugging Face and Slack tokens, JSON Web Tokens, authorization headers; value after token",
         "access_token auth_token refresh_token id_token bearer_token session_token api_token csrf_token private_token "
         "security_token =token =jwt =bearer =authorization proxy_authorization =cookie set_cookie session_cookie",
         secret=True,
@@ -252,4 +266,3 @@ class FieldNames:
             if rule is not None and not (rule == "address" and start and words[start - 1] in _OTHER_ADDRESSES):
                 return rule
         return None
-

@@ -47,6 +47,11 @@ class SchemaMarks:
         return cls((document, document) for document in marking) if marking else None
 
     @property
+    def documents(self) -> list[dict[str, Any]]:
+        """The whole schemas that these marks are of."""
+        return list({id(root): root for _, root in self._schemas}.values())
+
+    @property
     def rule(self) -> str | None:
         """The rule that masks the value; `UNNAMED` for a plain mark, None without one.
 
@@ -96,7 +101,9 @@ def _elements(schema: dict[str, Any], n: int) -> Iterator[object]:
     yield schema.get("contains")
 
 
-def _expand(schemas: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _expand(
+    schemas: Iterable[tuple[dict[str, Any], dict[str, Any]]],
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield the schemas and all that apply to the same value: alternatives and references, each once."""
     todo = list(schemas)
     seen: set[int] = set()

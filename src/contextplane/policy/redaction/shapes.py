@@ -6,7 +6,6 @@ names it. So order numbers, hashes, times and amounts stay. No pattern backtrack
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 from contextplane.policy.detect.personal_data import CARD, is_luhn_valid, may_hold_number, national_number_spans
@@ -27,24 +26,30 @@ _RECORD_ID = lazy_regex(
 
 
 class TextProfile:
-    """A folded text, and what is asked of it before any shape is looked for."""
+    """A folded text, and what is asked of it before any shape is looked for. `name`: its field."""
+
+    __slots__ = ("_may_hold_number", "_numbers", "lowered", "name", "text")
 
     def __init__(self, text: str, name: str = "") -> None:
         self.text = text
+        self.lowered = text.lower()
         self.name = name
+        # Not cached properties: each of those takes a lock.
+        self._may_hold_number: bool | None = None
+        self._numbers: str | None = None
 
-    @cached_property
-    def lowered(self) -> str:
-        return self.text.lower()
-
-    @cached_property
+    @property
     def may_hold_number(self) -> bool:
-        return may_hold_number(self.text)
+        if self._may_hold_number is None:
+            self._may_hold_number = may_hold_number(self.text)
+        return self._may_hold_number
 
-    @cached_property
+    @property
     def numbers(self) -> str:
         """The text with UUIDs, dates and times blanked out."""
-        return _RECORD_ID().sub(lambda match: _BLANK * len(match[0]), self.text)
+        if self._numbers is None:
+            self._numbers = _RECORD_ID().sub(lambda match: _BLANK * len(match[0]), self.text)
+        return self._numbers
 
     def is_reference(self, start: int) -> bool:
         """Whether the words before a number, or the name of its field, say that it is the number of a record."""
@@ -102,7 +107,9 @@ _PAN = lazy_regex(
     )
 )
 _AADHAAR = lazy_regex(_ALONE.format(r"[2-9][0-9]{3}([ .-]?)[0-9]{4}[ .-]?[0-9]{4}"))
-_SSN = lazy_regex(r"(?<![0-9A-Za-z])(?<![0-9]-)(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![0-9A-Za-z]|-[0-9])")
+_SSN = lazy_regex(
+    r"(?<![0-9A-Za-z])(?<![0-9]-)(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![0-9A-Za-z]|-[0-9])"
+)
 _IBAN_START = lazy_regex(r"(?<![0-9A-Za-z])(?:[A-Z]{2}|[a-z]{2})[0-9]{2}")
 _GSTIN = lazy_regex(_ALONE.format(r"[0-3][0-9][A-Z]{5}[0-9]{4}[A-Z][0-9A-Z]Z[0-9A-Z]"))
 _LICENCE = lazy_regex(
@@ -177,9 +184,7 @@ def _beside(words: str, value: str) -> LazyPattern:
     return lazy_regex(rf"(?<![0-9A-Za-z])(?:{words}){_JOINT}{value}", re.IGNORECASE)
 
 
-_SSN_BESIDE = _beside(
-    r"ssn|social[ _-]security", r"(?P<value>[0-9]{3}[ .-]?[0-9]{2}[ .-]?[0-9]{4}(?![0-9A-Za-z]))"
-)
+_SSN_BESIDE = _beside(r"ssn|social[ _-]security", r"(?P<value>[0-9]{3}[ .-]?[0-9]{2}[ .-]?[0-9]{4}(?![0-9A-Za-z]))")
 _PASSPORT = _beside(r"passport|reisepass|passeport", _IDENTIFIER)
 _LICENCE_BESIDE = _beside(r"driv(?:ing|er'?s?)[ _-]?licen[cs]e|f[\u00fcu]e?hrerschein|permis de conduire", _IDENTIFIER)
 _TAX_BESIDE = _beside(
@@ -191,8 +196,8 @@ _CVV = _beside(
     r"cvv2?|cvc2?|card verification (?:value|code|number)|security code", r"(?P<value>[0-9]{3,4}(?![0-9A-Za-z]))"
 )
 _ACCOUNT = lazy_regex(
-    rf"(?<![0-9A-Za-z])(?:(?:bank[ _-]?)?(?:account|acct|a/c|acc)\.?[ _-]?(?:number|no\b\.?|num|nr\.?|#)|bank[ _-]?account"
-    rf"|kontonummer|routing[ _-]?(?:number|no\b\.?)|sort[ _-]?code){_JOINT}"
+    rf"(?<![0-9A-Za-z])(?:(?:bank[ _-]?)?(?:account|acct|a/c|acc)\.?[ _-]?(?:number|no\b\.?|num|nr\.?|#)"
+    rf"|bank[ _-]?account|kontonummer|routing[ _-]?(?:number|no\b\.?)|sort[ _-]?code){_JOINT}"
     r"(?P<value>[0-9](?:[ -]?[0-9]){5,17}(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
@@ -333,7 +338,8 @@ _STREET = lazy_regex(
     r"|Nagar|Highway|Hwy|Parkway|Pkwy|Circle|Crescent)(?![A-Za-z])\.?"
     r"(?:,? (?:Apt|Apartment|Unit|Suite|Flat|#)\.? ?[0-9A-Za-z-]{1,6})?"
     rf"(?:, {_CAPITALIZED}(?: {_CAPITALIZED}){{0,2}}){{0,3}}(?:,? [A-Z]{{2}})?(?:,? [0-9]{{5,6}}(?:-[0-9]{{4}})?)?)"
-    r"|(?P<german>(?<!\w)[^\W\d_a-z][\w.-]{2,30}(?:stra\u00dfe|strasse|str\.|weg|platz|gasse|allee) [0-9]{1,4}[a-z]?(?!\w))"
+    r"|(?P<german>(?<!\w)[^\W\d_a-z][\w.-]{2,30}(?:stra\u00dfe|strasse|str\.|weg|platz|gasse|allee)"
+    r" [0-9]{1,4}[a-z]?(?!\w))"
 )
 _ADDRESS_LINE = lazy_regex(
     r"^[ \t>*-]{0,8}[\"']?(?:[A-Za-z]{1,12}[ _-]){0,2}(?i:address|street)[\"'*]{0,3}[ \t]{0,3}[:=][ \t*]{0,3}"
@@ -349,8 +355,38 @@ def _streets(profile: TextProfile) -> Iterator[Span]:
 
 
 _STREET_HINTS = (
-    *("street", "st", "ave", "road", "rd", "lane", "ln", "drive", "dr", "blvd", "boulevard", "ct", "court", "way", "pl"),
-    *("sq", "terrace", "close", "marg", "nagar", "hwy", "highway", "pkwy", "parkway", "circle", "crescent", "stra", "weg"),
+    *(
+        "street",
+        "st",
+        "ave",
+        "road",
+        "rd",
+        "lane",
+        "ln",
+        "drive",
+        "dr",
+        "blvd",
+        "boulevard",
+        "ct",
+        "court",
+        "way",
+        "pl",
+    ),
+    *(
+        "sq",
+        "terrace",
+        "close",
+        "marg",
+        "nagar",
+        "hwy",
+        "highway",
+        "pkwy",
+        "parkway",
+        "circle",
+        "crescent",
+        "stra",
+        "weg",
+    ),
     *("gasse", "allee", "address"),
 )
 
@@ -368,9 +404,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(("aadhaar",), _holds_number, _aadhaars),
     Shape(("ssn",), _holds_number, _spans(_SSN)),
     Shape(("ssn",), _holds("ssn", "security"), _values(_SSN_BESIDE)),
-    Shape(
-        ("ssn",), _holds_number, _national("National Insurance number", "NHS number", "citizen service number")
-    ),
+    Shape(("ssn",), _holds_number, _national("National Insurance number", "NHS number", "citizen service number")),
     Shape(("tax_id",), _holds_number, _national("CPF of a taxpayer")),
     Shape(
         ("tax_id",),
@@ -389,7 +423,9 @@ SHAPES: tuple[Shape, ...] = (
     Shape(("phone",), _holds(*_PHONE_WORDS, "my number", "text me"), _labelled_phones),
     Shape(("date_of_birth",), _holds("birth", "dob", "d.o.b", "born", "geb", "naissance", "nacim"), _values(_BIRTH)),
     Shape(("ip_address",), lambda profile: "." in profile.text or ":" in profile.text, _ip_addresses),
-    Shape(("name",), _holds("mr", "ms", "mx", "dr", "prof", "herr", "frau", "shri", "smt", "mme", "name"), _values(_NAME)),
+    Shape(
+        ("name",), _holds("mr", "ms", "mx", "dr", "prof", "herr", "frau", "shri", "smt", "mme", "name"), _values(_NAME)
+    ),
     Shape(("name",), _holds("name"), _values(_NAME_LINE)),
     Shape(("address",), _may_be_street, _streets),
 )
