@@ -20,7 +20,7 @@ from contextplane.policy.decision import DenialKind, PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts, FactsRefused
 from contextplane.policy.tool_surface import ReasonKind, Surface, ToolProgram
-from tests.support.oracle_policy import decide, find_active_gates, surface_tools
+from tests.support.oracle_policy import bounds_by_tool, decide, find_active_gates, surface_tools
 from tests.support.policy_cases import Dice, drawn_facts, drawn_policy, drawn_tooling, seeded
 from tests.support.samples import PROFILE
 
@@ -57,7 +57,7 @@ def told(decision: PolicyDecision) -> Json:
         "requires": list(decision.requires),
         "prohibits": list(decision.prohibits),
         "gates": list(decision.requires_approval_gates),
-        "bounds": [[bound.argument, bound.origin] for bound in decision.arg_constraints],
+        "bounds": [[bound.capability, bound.argument, bound.origin] for bound in decision.arg_constraints],
     }
 
 
@@ -90,6 +90,10 @@ def both_agree(dice: Dice, requests: int) -> int:
         ]
         assert told(decision) == second, (policy, maxima, given_facts)
         assert shown(surface) == (kept, left_out), (policy, tooling, given_facts)
+        bounds = {
+            tool.capability_id: [[bound.argument, bound.origin] for bound in tool.bounds] for tool in surface.tools
+        }
+        assert bounds == bounds_by_tool(tooling, second, [*bounds]), (policy, tooling, given_facts)
         assert gates == find_active_gates(policy, tooling, second, kept, given_facts), (policy, tooling, given_facts)
         assert decision.allowed is not bool(decision.denials)
     return requests

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.oracle_logic import NullMet, Unanswerable, evaluate, literal_paths, look_up
 
-__all__ = ["decide", "find_active_gates", "surface_tools"]
+__all__ = ["bounds_by_tool", "decide", "find_active_gates", "surface_tools"]
 
 Json = Any
 _LADDER = ["read_only", "local_write", "network", "delegated", "destructive"]
@@ -63,10 +63,36 @@ def decide(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mapping
         "prohibits": _all_of(taken_effects, "prohibits"),
         "gates": _gates_of(taken_effects),
         "bounds": [
-            [argument, f"rule:{name[0]}#{name[1]}"]
+            [scope, argument, f"rule:{name[0]}#{name[1]}"]
             for name, branch, rule, _ in effects
-            for argument in sorted(rule[branch].get("arg_constraints", {}))
+            for scope, argument in _constrained(rule[branch].get("arg_constraints", {}))
         ],
+    }
+
+
+def _constrained(constraints: Mapping[str, Json]) -> Iterator[tuple[str | None, str]]:
+    """Each argument that a branch constrains, after the capability that it names for it."""
+    for key in sorted(constraints):
+        if any(isinstance(part, dict) for part in constraints[key].values()):
+            yield from ((key, argument) for argument in sorted(constraints[key]))
+        else:
+            yield None, key
+
+
+def bounds_by_tool(tooling: Mapping[str, Json], decision: Mapping[str, Json], names: list[str]) -> dict[str, Json]:
+    """What bounds the arguments of each of these tools: its permissions, then the rules."""
+    own = [permission for permission in tooling["permissions"] if permission["allow"]]
+    return {
+        name: [
+            *(
+                [argument, f"permission:{permission['permission_id']}"]
+                for permission in own
+                if f"{permission['adapter_id']}.{permission['capability']}" == name
+                for argument in sorted(permission.get("arg_constraints", {}))
+            ),
+            *([argument, by] for scope, argument, by in decision["bounds"] if scope is None or scope == name),
+        ]
+        for name in names
     }
 
 

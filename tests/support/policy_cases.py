@@ -149,7 +149,9 @@ def _effect(dice: Dice) -> dict[str, Json]:
     if dice.chance(25):
         effect["requires_approval_gate"] = _gate_names(dice)
     if dice.chance(20):
-        effect["arg_constraints"] = {"amount": {"max": dice.below(5000)}, "key": {"required": dice.chance(50)}}
+        constraints = {"amount": {"max": dice.below(5000)}, "key": {"required": dice.chance(50)}}
+        scoped: dict[str, Json] = {tool: {"amount": {"max": dice.below(5000)}} for tool in dice.some(_TOOLS, 2)}
+        effect["arg_constraints"] = {**constraints, **scoped} if dice.chance(70) else scoped
     return effect
 
 

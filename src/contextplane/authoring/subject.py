@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 
 from contextplane.authoring.texts import DocumentTexts, Identify, lazy_property
+from contextplane.model.arguments import PlacedConstraint, placed_constraints
 from contextplane.model.artifact import DecisionCatalog, EnvironmentDescription, Intent
 from contextplane.model.context_pack import ContextPack, DecisionSpec, TaskTemplate, Tenant
 from contextplane.model.json.canonical import Json
@@ -156,6 +157,17 @@ class Subject(DecisionDocument):
             "/tooling_layer/adapter_registry", tooling.adapter_registry, lambda adapter: adapter.adapter_id
         )
         self.permissions = tuple(enumerate_places("/tooling_layer/permissions", tooling.permissions))
+
+    @lazy_property
+    def constraints(self) -> tuple[tuple[str, PlacedConstraint], ...]:
+        """The constraints on arguments, of permissions and then of rules, each after its place."""
+        owners: list[tuple[str, Mapping[str, Any]]] = [
+            (at, permission.arg_constraints) for at, permission in self.permissions
+        ]
+        owners += [(placed.at, placed.effect.arg_constraints) for placed in self.effects]
+        return tuple(
+            (at + placed.at, placed) for at, constraints in owners for placed in placed_constraints(constraints)
+        )
 
     @property
     def tenant(self) -> tuple[str, Tenant]:

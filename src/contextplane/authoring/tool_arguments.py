@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from contextplane.model.arguments import ArgConstraint
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
-from contextplane.model.pack_layers import ArgConstraint
 from contextplane.policy.regex_safety import pattern_matches, pattern_problem
 
 if TYPE_CHECKING:

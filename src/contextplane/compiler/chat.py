@@ -19,8 +19,8 @@ from contextplane.compiler.errors import ChatToolsTooMany
 from contextplane.compiler.prompt import prompt_prefix, prompt_suffix
 from contextplane.compiler.quotation import quote_json
 from contextplane.compiler.tools import ToolKind, is_required
+from contextplane.model.arguments import ArgConstraint
 from contextplane.model.compiled_context import ArgumentLimit, CompiledContext
-from contextplane.model.pack_layers import ArgConstraint
 from contextplane.model.value import Value
 
 __all__ = ["ChatRequest", "anthropic_chat", "copy_schema", "openai_chat", "schema_of_limits"]

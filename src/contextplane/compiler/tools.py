@@ -33,17 +33,22 @@ ToolKind = Literal["read", "write"]
 def sort_limits(bounds: Iterable[ArgumentBound]) -> tuple[ArgumentLimit, ...]:
     """The limits by argument, then by origin, so that their order in the pack does not matter."""
     return tuple(
-        ArgumentLimit(argument=bound.argument, constraint=bound.constraint, origin=bound.origin)
+        ArgumentLimit(
+            argument=bound.argument,
+            constraint=bound.constraint,
+            origin=bound.origin,
+            scoped=bound.capability is not None,
+        )
         for bound in sorted(bounds, key=lambda bound: (bound.argument, bound.origin))
     )
 
 
 def is_required(limit: ArgumentLimit, kind: ToolKind) -> bool:
-    """Whether a call must have the argument. A rule requires one only of tools that write.
+    """Whether a call must have the argument. A rule for every tool requires one only of those that write.
 
     The gateway checks calls by the same law: a lookup does not need the amount of a refund.
     """
-    return limit.constraint.required and (kind == "write" or not limit.origin.startswith("rule:"))
+    return limit.constraint.required and (kind == "write" or limit.scoped or not limit.origin.startswith("rule:"))
 
 
 def describe_limit(limit: ArgumentLimit, kind: ToolKind) -> str | None:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from msgspec import field
 
+from contextplane.model.arguments import ArgConstraint
 from contextplane.model.evidence import EvidenceGate, Trust
-from contextplane.model.pack_layers import ArgConstraint
 from contextplane.model.terms import ApprovalMode, DataClassification
 from contextplane.model.value import Document
 
@@ -177,12 +177,16 @@ class CapabilityMetadata(Document, frozen=True, omit_defaults=True):
     input_schema: dict[str, Any] | None = None
 
 
-class ArgumentLimit(Document, frozen=True):
-    """What one argument must be, and who says so: `permission:<id>` or `rule:<bundle>#<rule>`."""
+class ArgumentLimit(Document, frozen=True, omit_defaults=True):
+    """What one argument must be, and who says so: `permission:<id>` or `rule:<bundle>#<rule>`.
+
+    The `required` of a rule holds only for tools that write, unless it is `scoped`: the rule names this capability.
+    """
 
     argument: str
     constraint: ArgConstraint
     origin: str
+    scoped: bool = False
 
 
 class ToolManifestEntry(Document, frozen=True, omit_defaults=True):

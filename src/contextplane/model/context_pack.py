@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
+from contextplane.model.arguments import CapabilityId
 from contextplane.model.ids import PackRef
 from contextplane.model.pack_layers import PolicyLayer, ToolingLayer
 from contextplane.model.terms import (
@@ -266,15 +267,6 @@ class PackMeta(Document, frozen=True):
     data_classification: DataClassification
 
 
-ToolName = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\.[A-Za-z0-9][A-Za-z0-9_-]{0,127}\Z",
-        description="adapter_id.capability",
-    ),
-]
-
-
 class TaskStep(Document, frozen=True, omit_defaults=True):
     """One call. What is an object with one key, in a param or within one, is an expression: it is computed.
 
@@ -283,7 +275,7 @@ class TaskStep(Document, frozen=True, omit_defaults=True):
     """
 
     id: Identifier
-    tool: ToolName
+    tool: CapabilityId
     params: dict[str, Any] = field(default_factory=dict)
     depends_on: Names = ()
 

@@ -8,7 +8,9 @@ documents are descriptions in the published schema.
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
+from msgspec.structs import force_setattr
 
+from contextplane.model.arguments import ArgConstraints, RuleConstraints, parse_rule_constraints
 from contextplane.model.terms import ApprovalMode, Identifier, JsonLogic, Names, Sentence
 from contextplane.model.value import Document
 
@@ -16,8 +18,6 @@ __all__ = [
     "Adapter",
     "AdapterType",
     "ApprovalGate",
-    "ArgConstraint",
-    "ArgConstraints",
     "Capability",
     "CapabilitySpec",
     "Effect",
@@ -31,33 +31,18 @@ __all__ = [
     "PolicyDsl",
     "PolicyLayer",
     "Rule",
-    "Scalar",
     "ToolingLayer",
 ]
-
-
-Scalar = str | int | float | bool | None
-
-
-class ArgConstraint(Document, frozen=True, omit_defaults=True):
-    """What one argument must be. `unless_approved`: an approval lifts it."""
-
-    min: int | float | None = None
-    max: int | float | None = None
-    enum: Annotated[tuple[Scalar, ...], Meta(min_length=1)] | None = None
-    required: bool = False
-    pattern: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
-    unless_approved: bool = False
-
-
-ArgConstraints = dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,127}\Z")], ArgConstraint]
 
 
 GateNames = Identifier | Annotated[Names, Meta(min_length=1, description="Every one of these gates must approve.")]
 
 
 class Effect(Document, frozen=True, omit_defaults=True):
-    """What a rule does when its condition is decided. `requires_approval_gate`: one gate, or a list."""
+    """What a rule does when its condition is decided. `requires_approval_gate`: one gate, or a list.
+
+    `arg_constraints`: by the argument of any tool, or by `adapter_id.capability` and then by its arguments.
+    """
 
     allow: bool | UnsetType = UNSET
     reason: Sentence | None = None
@@ -65,7 +50,11 @@ class Effect(Document, frozen=True, omit_defaults=True):
     prohibits: Names = ()
     approval_mode: ApprovalMode | None = None
     requires_approval_gate: GateNames | None = None
-    arg_constraints: ArgConstraints = field(default_factory=dict)
+    arg_constraints: RuleConstraints = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.arg_constraints:
+            force_setattr(self, "arg_constraints", parse_rule_constraints(self.arg_constraints))
 
     @property
     def gate_ids(self) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
+from contextplane.model.arguments import ArgConstraint
 from contextplane.model.json.canonical import MAX_INTEGER, Json
-from contextplane.model.pack_layers import ArgConstraint
 from contextplane.model.value import Value
 from contextplane.policy.decision import ArgumentBound
 from contextplane.policy.regex_safety import pattern_matches
@@ -32,14 +32,14 @@ def violations(
     """Every violation of these bounds by the arguments of one call.
 
     `approved`: an approval was given for this very call, and lifts the bounds that say `unless_approved`. `changes`:
-    the call can change something. A rule binds every call of every tool, but its `required` holds only for calls that
-    can change something, so that a lookup does not need the amount of a refund.
+    the call can change something. A rule that names no capability binds every call of every tool, but its `required`
+    holds only for calls that can change something, so that a lookup does not need the amount of a refund.
     """
     violations: list[ArgumentViolation] = []
     for bound in bounds:
         if approved and bound.constraint.unless_approved:
             continue
-        needed = bound.constraint.required and (changes or not bound.origin.startswith("rule:"))
+        needed = bound.constraint.required and (changes or not bound.is_general)
         values = list(_values(arguments, bound.argument))
         if needed and not any(value is not None for value in values):
             violations.append(_violation(bound, "required", "is required"))

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from contextplane.model.pack_layers import ArgConstraint, Effect
+from contextplane.model.arguments import ArgConstraint
+from contextplane.model.pack_layers import Effect
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.value import Value
 
@@ -88,13 +89,20 @@ class MissingFact(Value, frozen=True):
 class ArgumentBound(Value, frozen=True):
     """A constraint on an argument, and its place `at`.
 
-    `origin` is `rule:<bundle>#<rule>` or `permission:<id>`.
+    `origin` is `rule:<bundle>#<rule>` or `permission:<id>`. `capability`: the one that a rule names for it; None for a
+    rule that constrains every tool, and for a permission, which has one capability.
     """
 
     argument: str
     constraint: ArgConstraint
     origin: str
     at: str
+    capability: str | None = None
+
+    @property
+    def is_general(self) -> bool:
+        """Whether a rule sets it for every tool, so that its `required` does not hold for calls that read."""
+        return self.capability is None and self.origin.startswith("rule:")
 
 
 class BundleEffects(Value, frozen=True):

@@ -278,6 +278,14 @@ class PolicyProgram:
         """The conditions of the approval gates that have one."""
         return {name: CompiledCondition(gate.when) for name, gate in self.gates.items() if gate.when is not None}
 
+    @cached_property
+    def general_arguments(self) -> tuple[tuple[str, str], ...]:
+        """The arguments that rules constrain for every tool, each after its place."""
+        branches = [branch for rule in self._rules for branch in (rule.then, rule.otherwise) if branch is not None]
+        return tuple(
+            (bound.at, bound.argument) for branch in branches for bound in branch.bounds if bound.capability is None
+        )
+
     def knows(self, intent: str) -> bool:
         """Whether a rule names this intent."""
         return intent in self._named

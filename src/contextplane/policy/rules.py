@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from contextplane.model.arguments import placed_constraints
 from contextplane.model.pack_layers import Effect, PolicyBundle, PolicyLayer, Rule
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.decision import (
@@ -36,12 +37,13 @@ class Branch:
         origin = f"rule:{effect.bundle_id}#{effect.rule_id}"
         self.bounds = tuple(
             ArgumentBound(
-                argument=name,
-                constraint=constraint,
+                argument=placed.argument,
+                constraint=placed.constraint,
                 origin=origin,
-                at=f"{effect.at}/{effect.branch}/arg_constraints/{name}",
+                at=f"{effect.at}/{effect.branch}{placed.at}",
+                capability=placed.capability,
             )
-            for name, constraint in sorted(effect.effect.arg_constraints.items())
+            for placed in placed_constraints(effect.effect.arg_constraints)
         )
 
     def restrictions(self, undecided: UndecidedKind) -> "Branch":

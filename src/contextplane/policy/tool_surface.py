@@ -8,6 +8,7 @@ all of its reasons, in document order.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, Self
 
+from contextplane.model.arguments import placed_constraints
 from contextplane.model.json.canonical import canonical
 from contextplane.model.pack_layers import Adapter, Permission, ToolingLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
@@ -18,6 +19,7 @@ from contextplane.policy.validation import (
     GateUnknown,
     ModeAboveAdapter,
     PolicyProblem,
+    ScopeUnclear,
     duplicate_ids,
     pattern_problems,
     refuse_all,
@@ -97,13 +99,13 @@ class _Candidate:
         self.gate_ids = tuple(dict.fromkeys(gate for _, permission in allowing for gate in permission.gate_ids))
         self.bounds = tuple(
             ArgumentBound(
-                argument=name,
-                constraint=constraint,
+                argument=placed.argument,
+                constraint=placed.constraint,
                 origin=f"permission:{permission.permission_id}",
-                at=f"{place}/arg_constraints/{name}",
+                at=f"{place}{placed.at}",
             )
             for place, permission in allowing
-            for name, constraint in sorted(permission.arg_constraints.items())
+            for placed in placed_constraints(permission.arg_constraints)
         )
         self.produces = tuple(dict.fromkeys(name for _, permission in allowing for name in permission.produces))
 
@@ -132,7 +134,10 @@ class _Candidate:
             effective_mode=requested if requested is not None and at_most(requested, self.mode) else self.mode,
             permission_ids=self.permission_ids,
             gate_ids=self.gate_ids,
-            bounds=(*self.bounds, *decision.arg_constraints),
+            bounds=(
+                *self.bounds,
+                *(bound for bound in decision.arg_constraints if bound.capability in (None, self.id)),
+            ),
             produces=self.produces,
             at=self.at,
         )
@@ -204,6 +209,15 @@ def _outside(adapter: Adapter | None, permissions: Sequence[tuple[str, Permissio
 
 def _problems(layer: ToolingLayer, policy: PolicyProgram) -> Iterator[PolicyProblem]:
     registry = layer.adapter_registry
+    declared = {f"{adapter.adapter_id}.{name}" for adapter in registry for name in adapter.capabilities}
+    for at, name in policy.general_arguments:
+        if name in declared:
+            yield PolicyProblem(
+                refusal=ScopeUnclear,
+                at=at,
+                message=f"{name} is a capability, and is constrained as if it were an argument",
+                hint="under a capability, name its arguments, and the constraint of each",
+            )
     yield from duplicate_ids(
         "/tooling_layer/adapter_registry", "adapter_id", [adapter.adapter_id for adapter in registry]
     )

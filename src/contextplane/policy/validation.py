@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.arguments import ArgConstraints, RuleConstraints, placed_constraints
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
-from contextplane.model.pack_layers import ArgConstraints, PolicyLayer
+from contextplane.model.pack_layers import PolicyLayer
 from contextplane.model.value import Value
 from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.guardrails import placed_guardrails
@@ -25,6 +26,7 @@ __all__ = [
     "PatternUnusable",
     "PolicyProblem",
     "PolicyRefused",
+    "ScopeUnclear",
     "ScopeUnusable",
     "duplicate_ids",
     "pattern_problems",
@@ -71,6 +73,12 @@ class PatternUnusable(PolicyRefused):
     """The pattern of an argument is no regular expression, or one that could take for ever."""
 
     code: ClassVar[str] = "policy_pattern_unusable"
+
+
+class ScopeUnclear(PolicyRefused):
+    """A rule constrains an argument with the name of a capability: which of the two is meant is unclear."""
+
+    code: ClassVar[str] = "policy_argument_scope_unclear"
 
 
 class ModeAboveAdapter(PolicyRefused):
@@ -180,13 +188,13 @@ def _patterns(layer: PolicyLayer) -> Iterator[PolicyProblem]:
             yield from pattern_problems(f"{at}/else", rule.otherwise.arg_constraints)
 
 
-def pattern_problems(at: str, constraints: ArgConstraints) -> Iterator[PolicyProblem]:
+def pattern_problems(at: str, constraints: RuleConstraints | ArgConstraints) -> Iterator[PolicyProblem]:
     """The problems of the patterns among these constraints."""
-    for name, constraint in constraints.items():
-        problem = None if constraint.pattern is None else pattern_problem(constraint.pattern)
+    for placed in placed_constraints(constraints):
+        problem = None if placed.constraint.pattern is None else pattern_problem(placed.constraint.pattern)
         if problem is not None:
-            place = f"{at}/arg_constraints/{name}/pattern"
-            message = f"the pattern of {name} {problem}"
+            place = f"{at}{placed.at}/pattern"
+            message = f"the pattern of {placed.argument} {problem}"
             yield PolicyProblem(
                 refusal=PatternUnusable,
                 at=place,

@@ -31,6 +31,7 @@ AMOUNT = f"{REFUND}/arg_constraints/amount_inr"
 SPEC = "/decision_layer/decision_specs/support.refund.execute"
 TARGET = "/evaluation_layer/eval_targets/support.refund"
 MEMORY = "/memory_layer/memory_policy"
+TOOL = "adp_payments.issue_refund"
 VAR = {"var": "request.context.refund_amount"}
 FEE = {"var": "request.context.fee"}
 STAFF = {"in": [{"var": "user.role"}, ["support_agent", "trainee"]]}
@@ -77,6 +78,7 @@ def _narrowing() -> Iterator[Step]:
         yield ((f"{REFUND}/arg_constraints/arg_{n}", {"required": True}),)
         yield ((f"{REFUND}/arg_constraints/arg_{n}", {"max": n, "unless_approved": True}),)
         yield ((f"{REFUND}/arg_constraints/currency", {"enum": [f"C{n}"]}),)
+        yield ((f"{HIGH}/then/arg_constraints", {TOOL: {"amount_inr": {"max": n}, "pattern": {"max": n}}}),)
         yield ((f"{HIGH}/then/requires", [f"evidence_{n}"]),)
         yield ((f"{HIGH}/then/prohibits", ["adp_payments.issue_refund"][: n % 2 + 1]),)
     yield from (((f"{GATE}/approvers", n),) for n in range(2, 11))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.authoring.tool_arguments import bounds_arguments, bounds_value, matches_every_text
-from contextplane.model.pack_layers import ArgConstraint
+from contextplane.model.arguments import ArgConstraint
 from tests.support.cases import cases
 
 EXACT = 2**53 - 1

@@ -191,6 +191,54 @@ def test_a_bound_is_told_with_its_permission_and_its_argument(at: str, value: ob
 
 
 @cases(
+    ("argument", "old", "new", "effect", "words"),
+    [
+        (
+            "amount",
+            {"max": 5},
+            {"max": 4},
+            "narrows",
+            "argument amount of adp_orders.lookup must now be at most 4 (was 5)",
+        ),
+        ("amount", {"max": 5}, {"max": 6}, "widens", "argument amount of adp_orders.lookup may now be up to 6 (was 5)"),
+        ("amount", None, {"max": 6}, "narrows", "argument amount of adp_orders.lookup must now be at most 6 (had no"),
+        ("amount", {"max": 6}, None, "widens", "argument amount of adp_orders.lookup has lost its bound of 6"),
+        ("enum", {"max": 5}, {"max": 6}, "changes", "what bounds the argument enum of adp_orders.lookup was"),
+        ("required", None, {"max": 6}, "narrows", "what bounds the argument required of adp_orders.lookup is now"),
+        (
+            "max",
+            {"max": 5},
+            None,
+            "widens",
+            'what bounds the argument max of adp_orders.lookup was {"max":5}, now gone',
+        ),
+    ],
+)
+def test_a_bound_of_one_capability_is_told_with_its_capability(
+    argument: str, old: object, new: object, effect: str, words: str
+) -> None:
+    place = f"{ASKING}/then/arg_constraints"
+    packs = [
+        with_changes(
+            [{"at": place, "value": {"adp_orders.lookup": {"x": {"max": 1}, **({argument: side} if side else {})}}}]
+        )
+        for side in (old, new)
+    ]
+    (change,) = compare_packs(*packs)
+    assert (change.effect, change.words.startswith(f"rule R_HIGH_VALUE_REQUIRES_APPROVAL, then: {words}")) == (
+        effect,
+        True,
+    )
+
+
+def test_a_bound_of_every_tool_that_becomes_one_of_a_single_capability_widens() -> None:
+    place = f"{ASKING}/then/arg_constraints"
+    every = with_changes([{"at": place, "value": {"amount": {"max": 5}}}])
+    single = with_changes([{"at": place, "value": {"adp_orders.lookup": {"amount": {"max": 5}}}}])
+    assert {change.effect for change in compare_packs(every, single)} == {"widens", "narrows"}
+
+
+@cases(
     ("at", "value", "words"),
     [
         ("/policy_layer/approval_gates/0/ttl_seconds", 60, "approval gate GATE_FINANCE_APPROVAL: "),

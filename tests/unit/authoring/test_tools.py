@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.authoring.tool_arguments import contradiction, refuses_objects, schema_problems
-from contextplane.model.pack_layers import ArgConstraint
+from contextplane.model.arguments import ArgConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
 from tests.support.cases import cases

@@ -1,15 +1,19 @@
 """The arguments of a call against what bounds them."""
 
 import math
+import re
 from typing import Any
 
 import msgspec
+import pytest
 
-from contextplane.model.pack_layers import ArgConstraint
+from contextplane.model.arguments import ArgConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
+from contextplane.policy.engine import PolicyProgram
+from contextplane.policy.validation import ScopeUnclear
 from tests.support.cases import cases
-from tests.unit.policy.scenes import EXAMPLE_PROGRAM, TOOLS, facts
+from tests.unit.policy.scenes import EXAMPLE_PROGRAM, TOOLS, facts, program, rule, tools
 
 
 def bound(constraint: dict[str, Any], argument: str = "amount", origin: str = "permission:p") -> ArgumentBound:
@@ -121,3 +125,65 @@ def test_a_dotted_name_holds_in_both_spellings(arguments: dict[str, Any], expect
     """And where no object stands on its way, it cannot be held to: a list, or a text that spells one, is no way out."""
     result = violations([bound({"max": 3}, "money.amount")], arguments, approved=False, changes=True)
     assert [violation.broken for violation in result] == expected
+
+
+def scoped_program(constraints: dict[str, Any]) -> PolicyProgram:
+    return program(rule("R_BOUND", then={"allow": True, "arg_constraints": constraints}))
+
+
+def bounds_of(constraints: dict[str, Any]) -> dict[str, list[str]]:
+    """The arguments that this rule bounds, by tool."""
+    policy = scoped_program(constraints)
+    surface = tools({}, policy).surface(policy.decide(facts()), "destructive")
+    return {
+        tool.capability_id: [bound.argument for bound in tool.bounds if bound.origin == "rule:B#R_BOUND"]
+        for tool in surface.tools
+    }
+
+
+def test_a_rule_bounds_the_arguments_of_every_tool_or_those_of_the_capability_that_it_names() -> None:
+    lookup, evaluate, refund = "adp_orders.lookup", "adp_policy.eval", "adp_payments.issue_refund"
+    assert bounds_of({"amount": {"max": 5}}) == {lookup: ["amount"], evaluate: ["amount"], refund: ["amount"]}
+    assert bounds_of({refund: {"amount": {"max": 5}}}) == {lookup: [], evaluate: [], refund: ["amount"]}
+    assert bounds_of({refund: {"max": {"max": 5}, "var": {"min": 1}}, "a.b": {"max": 1}}) == {
+        lookup: ["a.b"],
+        evaluate: ["a.b"],
+        refund: ["a.b", "max", "var"],
+    }
+    (bound,) = scoped_program({refund: {"amount": {"max": 5}}}).decide(facts()).arg_constraints
+    assert bound.at.endswith(f"/then/arg_constraints/{refund}/amount")
+
+
+@cases(("scope", "expected"), [("adp_orders.lookup", ["required"]), (None, [])])
+def test_what_a_rule_requires_of_a_tool_that_reads_it_requires_by_the_name_of_the_tool(
+    scope: str | None, expected: list[str]
+) -> None:
+    constraint = {"order_id": {"required": True}}
+    policy = scoped_program(constraint if scope is None else {scope: constraint})
+    bounds = policy.decide(facts()).arg_constraints
+    assert [violation.broken for violation in violations(bounds, {}, approved=False, changes=False)] == expected
+
+
+@cases(
+    ("constraints", "why"),
+    [
+        ({"adp_x.y": {"amount": {"max": 5}, "max": 5}}, "mixes bounds of an argument with arguments of a capability"),
+        ({"amount": {"replicas": {"max": 5}}}, "is no adapter_id.capability"),
+        ({"adp-x.y": {"max": 5}}, "is no name of an argument"),
+        ({"adp_x.y": {"a b": {"max": 5}}}, "matching regex"),
+        ({"adp_x.y": {"amount": {"most": 5}}}, "unknown field `most`"),
+        ({"amount": {"most": 5}}, "unknown field `most`"),
+        ({"amount": 5}, "is no object"),
+    ],
+)
+def test_a_constraint_of_a_rule_has_one_of_two_forms(constraints: dict[str, Any], why: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=re.escape(why)):
+        scoped_program(constraints)
+
+
+def test_an_argument_with_the_name_of_a_capability_is_refused() -> None:
+    policy = scoped_program({"adp_payments.issue_refund": {"max": 5}})
+    with pytest.raises(ScopeUnclear, match="is a capability, and is constrained as if it were an argument") as caught:
+        tools({}, policy)
+    assert caught.value.at is not None
+    assert caught.value.at.endswith("/rules/0/then/arg_constraints/adp_payments.issue_refund")

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from contextplane.authoring.diff.comparers import Comparer, Difference, Pair, flag, format_value, items, max_mode
+from contextplane.authoring.diff.comparers import (
+    Comparer,
+    Difference,
+    Pair,
+    flag,
+    format_transition,
+    format_value,
+    items,
+    max_mode,
+)
 from contextplane.authoring.diff.tree import (
     Effect,
     Tree,
@@ -47,6 +56,7 @@ __all__ = [
     "required_gate",
     "rule_added",
     "rule_removed",
+    "unless_argument",
     "unless_denied",
 ]
 
@@ -301,5 +311,25 @@ def argument_unless_approved(pair: Pair) -> Iterator[Difference]:
         yield Difference(effect=difference.effect, words=f"{lifts} what bounds the {_argument(pair)}")
 
 
+def unless_argument(comparer: Comparer) -> Comparer:
+    """Compare a bound, or as a whole an argument of a capability that has the name of a bound."""
+
+    def compare(pair: Pair) -> Iterator[Difference]:
+        if not any(map(_is_constraint, (pair.old, pair.new))):
+            yield from comparer(pair)
+            return
+        words = f"what bounds the argument {pair.name} of {pair.path[-2]} {format_transition(pair)}"
+        effect: Effect = "narrows" if pair.old is None else "widens" if pair.new is None else "changes"
+        yield Difference(effect=effect, words=words)
+
+    return compare
+
+
+def _is_constraint(side: Tree) -> bool:
+    """Whether something under the name of a bound is a constraint of its own, and not a fact."""
+    return isinstance(side, Mapping) and set(side) != {"var"}
+
+
 def _argument(pair: Pair) -> str:
-    return f"argument {pair.path[-2]}"
+    *_, above, name, argument, _ = pair.path
+    return f"argument {argument} of {name}" if above == "arg_constraints" else f"argument {argument}"

@@ -39,6 +39,7 @@ from contextplane.authoring.diff.parts import (
     required_gate,
     rule_added,
     rule_removed,
+    unless_argument,
     unless_denied,
 )
 
@@ -68,15 +69,20 @@ _RIGHTS = ("execute", "escalate", "recommend", "propose")
 
 
 def _arguments(path: TreePath) -> dict[TreePath, Comparer]:
-    """Return the comparers of the constraints on the arguments of a call."""
-    constraint = (*path, "arg_constraints", "*")
+    """Return the comparers of the constraints on arguments; in a rule, also of one capability."""
+    comparers = {
+        "min": argument_min,
+        "max": argument_max,
+        "enum": argument_enum,
+        "required": argument_required,
+        "pattern": argument_pattern,
+        "unless_approved": argument_unless_approved,
+    }
+    constraints = [(*path, "arg_constraints", "*"), (*path, "arg_constraints", "*", "*")]
     return {
-        (*constraint, "min"): argument_min,
-        (*constraint, "max"): argument_max,
-        (*constraint, "enum"): argument_enum,
-        (*constraint, "required"): argument_required,
-        (*constraint, "pattern"): argument_pattern,
-        (*constraint, "unless_approved"): argument_unless_approved,
+        (*constraint, name): unless_argument(comparer)
+        for constraint in constraints
+        for name, comparer in comparers.items()
     }
 
 
@@ -180,8 +186,10 @@ OPTIONAL: frozenset[TreePath] = frozenset(
         (*_RULE, "else"),
         (*_RULE, "then", "arg_constraints"),
         (*_RULE, "then", "arg_constraints", "*"),
+        (*_RULE, "then", "arg_constraints", "*", "*"),
         (*_RULE, "else", "arg_constraints"),
         (*_RULE, "else", "arg_constraints", "*"),
+        (*_RULE, "else", "arg_constraints", "*", "*"),
         (*_ADAPTER, "capability_specs"),
         (*_ADAPTER, "capability_specs", "*"),
         (*_PERMISSION, "arg_constraints"),

@@ -1,7 +1,6 @@
 """The risk gate: no tool can do more than was approved, and no write is done twice.
 
-Also: the Tool Gateway can check each call by the constraints and schemas of its tool, and the parameters of every step
-of a task template can be computed and are allowed.
+Also: the parameters of every step of a task template can be computed and are allowed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,6 @@ from typing import Any
 from contextplane.authoring.conditions import PATHS, is_fact
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import DecisionDocument, Subject
-from contextplane.authoring.tool_arguments import contradiction, refuses_objects, schema_problems
 from contextplane.model.context_pack import TaskStep, TaskTemplate
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
@@ -204,48 +202,7 @@ _APPROVAL_LAWS: tuple[Law[Subject], ...] = (
 )
 
 
-# --- arguments and schemas of tools ---
-
-
-def argument_bounds_leave_something(subject: Subject) -> Iterator[Violation]:
-    """The constraints of an argument leave at least one value, and its pattern can be matched fast."""
-    places = [(at, permission.arg_constraints) for at, permission in subject.permissions]
-    places += [
-        (effect.at, effect.effect.arg_constraints) for effect in subject.effects if effect.effect.arg_constraints
-    ]
-    for at, constraints in places:
-        for name, constraint in constraints.items():
-            place = f"{at}/arg_constraints/{name}"
-            if constraint.pattern is not None and (problem := pattern_problem(constraint.pattern)):
-                cure = "repeat nothing that matches one text in two ways, refer to nothing and look at nothing around"
-                yield Violation(at=f"{place}/pattern", cause=f"the pattern {problem}", cure=cure)
-            elif problem := contradiction(constraint):
-                yield Violation(at=place, cause=f"no value is left: {problem}", cure="loosen one of its constraints")
-
-
-def schemas_can_be_used(subject: Subject) -> Iterator[Violation]:
-    """Every input_schema and output_schema is a self-contained JSON Schema of 2020-12 with fast patterns."""
-    for at, adapter in subject.adapters.values():
-        for name, spec in adapter.capability_specs.items():
-            for field, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):
-                for place, problem in schema_problems(schema) if schema else ():
-                    yield Violation(
-                        at=f"{at}/capability_specs/{name}/{field}{place}",
-                        cause=f"the {field} of {adapter.adapter_id}.{name} {problem}",
-                        cure="fix it: it cannot check any call",
-                    )
-
-
-def arguments_are_objects(subject: Subject) -> Iterator[Violation]:
-    """Every input_schema takes an object at its root: the arguments of a call are one, and nothing else."""
-    for at, adapter in subject.adapters.values():
-        for name, spec in adapter.capability_specs.items():
-            if spec.input_schema and (place := refuses_objects(spec.input_schema)):
-                yield Violation(
-                    at=f"{at}/capability_specs/{name}/input_schema{place}",
-                    cause=f"the input_schema of {adapter.adapter_id}.{name} refuses every object; no call can keep it",
-                    cure="write type: object, and what is given now as one of its properties",
-                )
+# --- capabilities ---
 
 
 def nothing_is_understated(subject: Subject) -> Iterator[Violation]:
@@ -304,12 +261,9 @@ def nothing_is_its_own_reversal(subject: Subject) -> Iterator[Violation]:
 
 
 _TOOL_LAWS: tuple[Law[Subject], ...] = (
-    Law(gate="risk", code="argument_bounds_wrong", check=argument_bounds_leave_something),
     Law(gate="risk", code="capability_above_adapter", check=capabilities_stay_below_their_adapter),
     Law(gate="risk", code="capability_understated", check=nothing_is_understated),
     Law(gate="risk", code="reversal_circular", check=nothing_is_its_own_reversal),
-    Law(gate="integrity", code="tool_schema_invalid", check=schemas_can_be_used),
-    Law(gate="integrity", code="tool_schema_without_object", check=arguments_are_objects),
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any, get_args
 from msgspec.structs import replace
 
 from contextplane.authoring.gates import (
+    arguments,
     evaluation,
     facts,
     guardrails_and_tone,
@@ -41,6 +42,7 @@ LAWS: tuple[Law[Subject], ...] = tuple(
             guardrails_and_tone,
             misplaced_content,
             risk,
+            arguments,
             tenancy,
             evaluation,
             security,

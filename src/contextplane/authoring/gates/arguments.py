@@ -1,0 +1,97 @@
+"""Laws of the integrity and the risk gate about the arguments of tools.
+
+The Tool Gateway can check each call by the constraints and schemas of its tool, and what a rule constrains is there.
+"""
+
+from collections.abc import Iterator
+
+from contextplane.authoring.law import Law, Violation
+from contextplane.authoring.subject import Subject
+from contextplane.authoring.tool_arguments import contradiction, refuses_objects, schema_problems
+from contextplane.model.arguments import CAPABILITY_ID, ArgConstraint
+from contextplane.model.suggestion import did_you_mean
+from contextplane.policy.regex_safety import pattern_problem
+
+__all__ = ["LAWS"]
+
+_EMPTY = ArgConstraint()
+
+
+def _declared_tools(subject: Subject) -> frozenset[str]:
+    """Return every capability that an adapter declares."""
+    adapters = subject.pack.tooling_layer.adapter_registry
+    return frozenset(f"{adapter.adapter_id}.{name}" for adapter in adapters for name in adapter.capabilities)
+
+
+def scopes_name_a_capability(subject: Subject) -> Iterator[Violation]:
+    """Every capability whose arguments a rule constrains is one that an adapter declares."""
+    for at, placed in subject.constraints:
+        if placed.capability is not None and placed.capability not in subject.compute_once(_declared_tools):
+            cause = f"no adapter declares {placed.capability}, so this binds nothing"
+            cure = did_you_mean(placed.capability, subject.compute_once(_declared_tools), "name a declared capability")
+            yield Violation(at=at, cause=cause, cure=cure)
+
+
+def scopes_are_clear(subject: Subject) -> Iterator[Violation]:
+    """No argument that a rule constrains for every tool has the name of a capability, or could have one."""
+    declared = subject.compute_once(_declared_tools)
+    for at, placed in subject.constraints:
+        if placed.capability is not None or not at.startswith("/policy_layer/"):
+            continue
+        if placed.argument in declared:
+            yield Violation(
+                at=at,
+                cause=f"{placed.argument} is a capability, and is constrained as if it were an argument",
+                cure="under a capability, name its arguments, and the constraint of each",
+            )
+        elif placed.constraint == _EMPTY and CAPABILITY_ID.search(placed.argument):
+            yield Violation(
+                at=at,
+                cause=f"{placed.argument} is empty: it may be an argument of every tool, or a capability",
+                cure="say what is constrained, or remove it",
+            )
+
+
+def argument_bounds_leave_something(subject: Subject) -> Iterator[Violation]:
+    """The constraints of an argument leave at least one value, and its pattern can be matched fast."""
+    for at, placed in subject.constraints:
+        constraint = placed.constraint
+        if constraint.pattern is not None and (problem := pattern_problem(constraint.pattern)):
+            cure = "repeat nothing that matches one text in two ways, refer to nothing and look at nothing around"
+            yield Violation(at=f"{at}/pattern", cause=f"the pattern {problem}", cure=cure)
+        elif problem := contradiction(constraint):
+            yield Violation(at=at, cause=f"no value is left: {problem}", cure="loosen one of its constraints")
+
+
+def schemas_can_be_used(subject: Subject) -> Iterator[Violation]:
+    """Every input_schema and output_schema is a self-contained JSON Schema of 2020-12 with fast patterns."""
+    for at, adapter in subject.adapters.values():
+        for name, spec in adapter.capability_specs.items():
+            for field, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):
+                for place, problem in schema_problems(schema) if schema else ():
+                    yield Violation(
+                        at=f"{at}/capability_specs/{name}/{field}{place}",
+                        cause=f"the {field} of {adapter.adapter_id}.{name} {problem}",
+                        cure="fix it: it cannot check any call",
+                    )
+
+
+def arguments_are_objects(subject: Subject) -> Iterator[Violation]:
+    """Every input_schema takes an object at its root: the arguments of a call are one, and nothing else."""
+    for at, adapter in subject.adapters.values():
+        for name, spec in adapter.capability_specs.items():
+            if spec.input_schema and (place := refuses_objects(spec.input_schema)):
+                yield Violation(
+                    at=f"{at}/capability_specs/{name}/input_schema{place}",
+                    cause=f"the input_schema of {adapter.adapter_id}.{name} refuses every object; no call can keep it",
+                    cure="write type: object, and what is given now as one of its properties",
+                )
+
+
+LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="integrity", code="argument_scope_unknown", check=scopes_name_a_capability),
+    Law(gate="integrity", code="argument_scope_unclear", check=scopes_are_clear),
+    Law(gate="risk", code="argument_bounds_wrong", check=argument_bounds_leave_something),
+    Law(gate="integrity", code="tool_schema_invalid", check=schemas_can_be_used),
+    Law(gate="integrity", code="tool_schema_without_object", check=arguments_are_objects),
+)

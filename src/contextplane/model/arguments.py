@@ -1,0 +1,124 @@
+"""Constraints on the arguments of a call: those of a permission, and those of a branch of a rule.
+
+A permission constrains the arguments of its own capability. A rule constrains an argument of every tool, or under the
+id of a capability the arguments of that one. Docstrings of documents are descriptions in the published schema.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from contextplane.model.value import Document
+
+__all__ = [
+    "CAPABILITY_ID",
+    "ArgConstraint",
+    "ArgConstraints",
+    "CapabilityId",
+    "PlacedConstraint",
+    "RuleConstraints",
+    "Scalar",
+    "parse_rule_constraints",
+    "placed_constraints",
+]
+
+_ARGUMENT = r"^[A-Za-z_][A-Za-z0-9_.]{0,127}\Z"
+_CAPABILITY_ID = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\.[A-Za-z0-9][A-Za-z0-9_-]{0,127}\Z"
+CAPABILITY_ID = re.compile(_CAPABILITY_ID)
+
+CapabilityId = Annotated[str, Meta(pattern=_CAPABILITY_ID, description="adapter_id.capability")]
+ArgumentName = Annotated[str, Meta(pattern=_ARGUMENT)]
+Scalar = str | int | float | bool | None
+
+
+class ArgConstraint(Document, frozen=True, omit_defaults=True):
+    """What one argument must be. `unless_approved`: an approval lifts it."""
+
+    min: int | float | None = None
+    max: int | float | None = None
+    enum: Annotated[tuple[Scalar, ...], Meta(min_length=1)] | None = None
+    required: bool = False
+    pattern: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
+    unless_approved: bool = False
+
+
+ArgConstraints = dict[ArgumentName, ArgConstraint]
+
+_CONSTRAINT: dict[str, Any] = {"$ref": "#/$defs/ArgConstraint"}
+_SCOPED: dict[str, Any] = {
+    "type": "object",
+    "minProperties": 1,
+    "propertyNames": {"pattern": _ARGUMENT},
+    "additionalProperties": _CONSTRAINT,
+}
+_RULE_CONSTRAINTS: dict[str, Any] = {
+    "description": "Constraints by the argument of any tool, or by adapter_id.capability and then by its arguments.",
+    "propertyNames": {"pattern": rf"{_ARGUMENT}|{_CAPABILITY_ID}"},
+    # A name without a dot is no capability, and one with a colon, a dash or a digit in front is no argument.
+    "patternProperties": {r"^[^.]*\Z": _CONSTRAINT, r"^[0-9]|[:-]": _SCOPED},
+    "additionalProperties": {"anyOf": [_CONSTRAINT, _SCOPED]},
+}
+
+if TYPE_CHECKING:
+    RuleConstraints = dict[str, ArgConstraint | dict[str, ArgConstraint]]
+else:
+    # A union of an object and a struct is none that msgspec decodes: `parse_rule_constraints` does.
+    RuleConstraints = Annotated[dict[str, Any], Meta(extra_json_schema=_RULE_CONSTRAINTS)]
+
+
+def parse_rule_constraints(
+    constraints: Mapping[str, Any],
+) -> dict[str, ArgConstraint | dict[str, ArgConstraint]]:
+    """Parse the constraints of a branch, or raise a `ValueError` that says what is wrong.
+
+    An entry is of one capability when its members are objects, and of an argument when none is. An empty one is of an
+    argument.
+    """
+    return {name: _parse_entry(name, value) for name, value in constraints.items()}
+
+
+def _parse_entry(name: str, value: object) -> ArgConstraint | dict[str, ArgConstraint]:
+    if isinstance(value, ArgConstraint):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError(f"the constraint of {ascii(name)[:80]} is no object")  # noqa: TRY004  as msgspec wants it
+    are_objects = {isinstance(member, dict | ArgConstraint) for member in value.values()}
+    if are_objects == {True, False}:
+        raise ValueError(f"{ascii(name)[:80]} mixes bounds of an argument with arguments of a capability")
+    is_scope = are_objects == {True}
+    if not re.search(_CAPABILITY_ID if is_scope else _ARGUMENT, name):
+        raise ValueError(f"{ascii(name)[:80]} is no {'adapter_id.capability' if is_scope else 'name of an argument'}")
+    try:
+        if is_scope:
+            return msgspec.convert(msgspec.to_builtins(value), ArgConstraints)
+        return msgspec.convert(value, ArgConstraint)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{ascii(name)[:80]}: {str(error).partition(' - at ')[0]}") from None
+
+
+class PlacedConstraint(NamedTuple):
+    """A constraint of an argument, and its place from where `arg_constraints` stands.
+
+    `capability`: the one that it is scoped to; None for all that its owner constrains.
+    """
+
+    capability: str | None
+    argument: str
+    constraint: ArgConstraint
+    at: str
+
+
+def placed_constraints(
+    constraints: Mapping[str, ArgConstraint | dict[str, ArgConstraint]] | Mapping[str, ArgConstraint],
+) -> Iterator[PlacedConstraint]:
+    """Yield each constraint, sorted by name."""
+    for name, entry in sorted(constraints.items()):
+        at = f"/arg_constraints/{name}"
+        if isinstance(entry, ArgConstraint):
+            yield PlacedConstraint(None, name, entry, at)
+        else:
+            for argument, constraint in sorted(entry.items()):
+                yield PlacedConstraint(name, argument, constraint, f"{at}/{argument}")
