@@ -19,9 +19,16 @@ from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.decision import DenialKind, PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts, FactsRefused
+from contextplane.policy.request_facts import request_facts_by_intent, request_problems
 from contextplane.policy.tool_surface import ReasonKind, Surface, ToolProgram
-from tests.support.oracle_policy import bounds_by_tool, decide, find_active_gates, surface_tools
-from tests.support.policy_cases import Dice, drawn_facts, drawn_policy, drawn_tooling, seeded
+from tests.support.oracle_policy import (
+    bounds_by_tool,
+    decide,
+    find_active_gates,
+    find_fact_problems,
+    surface_tools,
+)
+from tests.support.policy_cases import Dice, drawn_facts, drawn_policy, drawn_request_facts, drawn_tooling, seeded
 from tests.support.samples import PROFILE
 
 Json = dict[str, Any]
@@ -103,6 +110,22 @@ def both_agree(dice: Dice, requests: int) -> int:
 def test_two_engines_come_to_one_verdict_and_one_surface(seed: int) -> None:
     dice = seeded(seed)
     assert sum(both_agree(dice, REQUESTS) for _ in range(PACKS)) == PACKS * REQUESTS
+
+
+def test_two_engines_find_the_same_facts_missing_or_mistyped() -> None:
+    dice, seen = seeded(7), Counter[str]()
+    for _ in range(400):
+        declared = drawn_request_facts(dice)
+        policy = {**drawn_policy(dice)[0], "request_facts": declared}
+        by_intent = request_facts_by_intent(msgspec.convert(policy, PolicyLayer))
+        for _ in range(10):
+            request = drawn_facts(dice)["request"]
+            problems = request_problems(by_intent.get(request["intent"], ()), request)
+            ours = [[problem.fact.path, problem.kind] for problem in problems]
+            assert ours == find_fact_problems(policy, request), (declared, request)
+            seen.update(kind for _, kind in ours)
+            seen["none"] += not ours and request["intent"] in by_intent
+    assert min(seen["missing"], seen["wrong_type"], seen["none"]) > 100
 
 
 def test_the_cases_are_rich_in_every_way_to_be_denied_and_to_be_left_out() -> None:

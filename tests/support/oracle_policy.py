@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.oracle_logic import NullMet, Unanswerable, evaluate, literal_paths, look_up
 
-__all__ = ["bounds_by_tool", "decide", "find_active_gates", "surface_tools"]
+__all__ = ["bounds_by_tool", "decide", "find_active_gates", "find_fact_problems", "surface_tools"]
 
 Json = Any
 _LADDER = ["read_only", "local_write", "network", "delegated", "destructive"]
@@ -188,6 +188,27 @@ def find_active_gates(
             ]
             active.append([gate["gate_id"], waiting])
     return active
+
+
+def find_fact_problems(policy: Mapping[str, Json], request: Mapping[str, Json]) -> list[Json]:
+    """The declared facts that a request lacks, or has as another type."""
+    problems = []
+    for declared in policy.get("request_facts", []):
+        for fact in declared["facts"] if declared["intent"] == request["intent"] else []:
+            _, value = look_up(fact["path"], {"request": request})
+            if value in (None, ""):
+                problems += [[fact["path"], "missing"]] if fact.get("required", True) else []
+            elif not _is_of(value, fact["type"]):
+                problems.append([fact["path"], "wrong_type"])
+    return problems
+
+
+def _is_of(value: Json, name: str) -> bool:
+    if isinstance(value, bool):
+        return name == "boolean"
+    if isinstance(value, int | float):
+        return name == "number" or (name == "integer" and float(value).is_integer())
+    return name == ("string" if isinstance(value, str) else "array" if isinstance(value, list) else "object")
 
 
 def _applies(rule: Mapping[str, Json], facts: Mapping[str, Json]) -> tuple[bool, list[str]]:

@@ -7,7 +7,7 @@ fails. No code of the package is used.
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["Dice", "drawn_facts", "drawn_policy", "drawn_tooling", "seeded"]
+__all__ = ["Dice", "drawn_facts", "drawn_policy", "drawn_request_facts", "drawn_tooling", "seeded"]
 
 T = TypeVar("T")
 Json = Any
@@ -318,6 +318,20 @@ def drawn_facts(dice: Dice) -> dict[str, Json]:
         "safety_mode": _MODES[-1] if dice.chance(30) else dice.pick(_MODES),
         "run": {**({"locale": "en"} if dice.chance(50) else {}), **_clock(dice)},
     }
+
+
+def drawn_request_facts(dice: Dice) -> list[Json]:
+    """Declarations of the facts of some intents, of which requests break many."""
+    paths = [*(path for path in _PATHS if path.startswith("request.c") and not path.endswith(".0")), _ITEM]
+    return [
+        {"intent": intent, "facts": [_declared_fact(dice, path) for path in dice.some(paths, 4) or [_ITEM]]}
+        for intent in dice.some(_INTENTS, 3)
+    ]
+
+
+def _declared_fact(dice: Dice, path: str) -> dict[str, Json]:
+    fact = {"path": path, "type": dice.pick(["boolean", "number", "integer", "string", "array", "object"])}
+    return {**fact, "required": False} if dice.chance(30) else fact
 
 
 def _clock(dice: Dice) -> dict[str, Json]:

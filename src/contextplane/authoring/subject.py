@@ -215,6 +215,7 @@ class Subject(DecisionDocument):
             "bundle_id": (policy.policy_bundles, "/policy_layer/policy_bundles", "bundle_id"),
             "rule_id": ([rule.rule for rule in rules], [rule.at for rule in rules], "rule_id"),
             "gate_id": (policy.approval_gates, "/policy_layer/approval_gates", "gate_id"),
+            "request facts for": (policy.request_facts or (), "/policy_layer/request_facts", "intent"),
             "refusal": (guardrails.must_refuse, "/policy_layer/guardrails/must_refuse", ""),
             "escalation": (guardrails.must_escalate, "/policy_layer/guardrails/must_escalate", ""),
             "adapter_id": (tooling.adapter_registry, "/tooling_layer/adapter_registry", "adapter_id"),

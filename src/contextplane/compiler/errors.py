@@ -17,6 +17,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
+from contextplane.policy.request_facts import FactProblem
 
 __all__ = [
     "BudgetInvalid",
@@ -34,6 +35,7 @@ __all__ = [
     "MemoryOfAnotherTenant",
     "PackNotRequested",
     "PrincipalMismatch",
+    "RequestIncomplete",
     "describe_value",
     "find_problems",
     "input_error",
@@ -143,6 +145,33 @@ class IntentMismatch(CompileRefused):
 
     code: ClassVar[str] = "compile_intent_mismatch"
     stage: ClassVar[str] = "intent"
+
+
+class RequestIncomplete(CompileRefused):
+    """The request lacks facts that the pack declares for its intent, or has them as another type.
+
+    `details.problems` lists all of them, each with its place, its type and what it is.
+    """
+
+    code: ClassVar[str] = "compile_request_incomplete"
+    stage: ClassVar[str] = "intent"
+
+    def __init__(self, intent: str, problems: Iterable[FactProblem]) -> None:
+        listed = tuple(problems)
+        message = f"{intent} needs other facts: {'; '.join(problem.words for problem in listed)}"
+        super().__init__(
+            message, at=f"request#/input{listed[0].at}", hint="send every fact that the pack declares for the intent"
+        )
+        self.details["problems"] = [
+            {
+                "at": f"/input{problem.at}",
+                "fact": problem.fact.path,
+                "problem": problem.kind,
+                "type": problem.fact.type,
+                "description": problem.fact.description,
+            }
+            for problem in listed
+        ]
 
 
 class EvidenceOfAnotherTenant(CompileRefused):

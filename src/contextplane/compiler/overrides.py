@@ -239,7 +239,8 @@ def known_places(pack: ContextPack) -> frozenset[str]:
     required = {name for spec in pack.decision_layer.decision_specs for name in spec.required_evidence}
     context = {f"request.context.{name}" for name in (*_CONTEXT_NAMES, *guardrail_labels(pack), *required)}
     claims = {f"user.{name}" for name in UserClaims.__struct_fields__ if name != "further"}
-    return frozenset(_places(read | context | claims))
+    declared = {fact.path for entry in pack.policy_layer.request_facts or () for fact in entry.facts}
+    return frozenset(_places(read | context | claims | declared))
 
 
 def _places(names: set[str]) -> Iterator[str]:

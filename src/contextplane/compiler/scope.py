@@ -6,6 +6,7 @@ resolves what is requested, and the decisions that it may end in.
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from contextplane.compiler.draft import Draft, Inputs, IntentPart, ScopePart
@@ -17,11 +18,14 @@ from contextplane.compiler.errors import (
     IntentUnknown,
     PackNotRequested,
     PrincipalMismatch,
+    RequestIncomplete,
 )
 from contextplane.compiler.identity import check_identity
 from contextplane.model.compiled_context import EnvironmentValue, IntelligenceScope
 from contextplane.model.ids import PackRef, UnpinnedRef
+from contextplane.model.pack_layers import RequestFact
 from contextplane.model.suggestion import did_you_mean
+from contextplane.policy.request_facts import request_problems
 
 __all__ = ["other_version_error", "resolve_intent", "resolve_scope"]
 
@@ -147,6 +151,13 @@ def _environment(inputs: Inputs) -> Iterator[tuple[str, EnvironmentValue]]:
             yield name, EnvironmentValue(value=getattr(defaults, name), source="pack")
 
 
+def _refuse_incomplete_request(draft: Draft, intent: str, declared: tuple[RequestFact, ...]) -> None:
+    """Refuse a request without the facts that the pack declares for its intent, naming all of them."""
+    problems = tuple(request_problems(declared, msgspec.to_builtins(draft.inputs.request.input)))
+    if problems:
+        raise RequestIncomplete(intent, problems)
+
+
 def resolve_intent(draft: Draft) -> Draft:
     """Check that the pack knows the intent and that the run was opened for it; look up its decisions."""
     view, name = draft.inputs.view, draft.inputs.request.input.intent
@@ -163,6 +174,8 @@ def resolve_intent(draft: Draft) -> Draft:
             at="request#/input/intent",
             hint=did_you_mean(name, view.known_intents, "name an intent of the pack"),
         )
+    if declared := view.request_facts.get(name):
+        _refuse_incomplete_request(draft, name, declared)
     intent_view = view.intent(name)
     keys = tuple(spec.decision_key for spec in intent_view.decisions)
     notes = () if keys else ("no decision is bound to this intent",)

@@ -16,10 +16,11 @@ from contextplane.compiler.quotation import quote, quote_list
 from contextplane.model.compiled_context import Lineage
 from contextplane.model.context_pack import Audience, BusinessContext, ContextPack, DecisionSpec, ToneAndComms
 from contextplane.model.json.canonical import collect_floats
-from contextplane.model.pack_layers import Rule
+from contextplane.model.pack_layers import RequestFact, Rule
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.redaction.redactor import Redactor
 from contextplane.policy.redaction.schema_marks import SchemaMarks
+from contextplane.policy.request_facts import request_facts_by_intent
 from contextplane.policy.tool_surface import ToolProgram
 
 __all__ = ["IntentView", "PackView", "business_text", "tone_text"]
@@ -208,6 +209,11 @@ class PackView:
             if spec.output_schema is not None
         }
         return {tool: mark for tool, mark in marks.items() if mark is not None}
+
+    @cached_property
+    def request_facts(self) -> dict[str, tuple[RequestFact, ...]]:
+        """The facts that requests must have, by intent."""
+        return request_facts_by_intent(self.pack.policy_layer)
 
     def memoize(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value made for this key before, else a new one. A few hundred are kept: requests are much alike."""

@@ -22,6 +22,7 @@ __all__ = [
     "CapabilitySpec",
     "Effect",
     "EndpointRef",
+    "FactType",
     "GateNames",
     "Guardrail",
     "Guardrails",
@@ -30,6 +31,8 @@ __all__ = [
     "PolicyBundle",
     "PolicyDsl",
     "PolicyLayer",
+    "RequestFact",
+    "RequestFacts",
     "Rule",
     "ToolingLayer",
 ]
@@ -126,10 +129,36 @@ class ApprovalGate(Document, frozen=True, omit_defaults=True):
     approver_not_requester: Literal[True] = True
 
 
+FactType = Literal["boolean", "number", "integer", "string", "array", "object"]
+
+
+class RequestFact(Document, frozen=True, omit_defaults=True):
+    """A fact that a caller sends. Without `required: false`, a request that lacks it is refused."""
+
+    path: Annotated[
+        str,
+        Meta(
+            pattern=r"^request\.(channel|locale|context(\.[A-Za-z_][A-Za-z0-9_-]{0,127}){1,8})\Z",
+            description="request.channel, request.locale, or request.context.<name>.",
+        ),
+    ]
+    type: FactType
+    description: Sentence | None = None
+    required: bool = True
+
+
+class RequestFacts(Document, frozen=True):
+    """The facts of requests for one intent. A request that breaks one of them is refused before policy."""
+
+    intent: Identifier
+    facts: Annotated[tuple[RequestFact, ...], Meta(min_length=1)]
+
+
 class PolicyLayer(Document, frozen=True):
     policy_bundles: Annotated[tuple[PolicyBundle, ...], Meta(min_length=1)]
     guardrails: Guardrails
     approval_gates: tuple[ApprovalGate, ...] = ()
+    request_facts: tuple[RequestFacts, ...] | UnsetType = UNSET
 
 
 AdapterType = Literal["OPENAPI", "INTERNAL", "MCP", "A2A", "FUNCTION", "CUSTOM"]

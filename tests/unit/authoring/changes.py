@@ -82,6 +82,8 @@ def _narrowing() -> Iterator[Step]:
         yield ((f"{HIGH}/then/requires", [f"evidence_{n}"]),)
         yield ((f"{HIGH}/then/prohibits", ["adp_payments.issue_refund"][: n % 2 + 1]),)
     yield from (((f"{GATE}/approvers", n),) for n in range(2, 11))
+    needed = [{"path": "request.context.refund_amount", "type": "number"}]
+    yield (("/policy_layer/request_facts", [{"intent": "support.refund", "facts": needed}]),)
     second = {"gate_id": "GATE_LEGAL", "required_approver_role": "support_ops", "ttl_seconds": 60}
     for at in (f"{REFUND}/requires_approval_gate", f"{HIGH}/then/requires_approval_gate"):
         yield (

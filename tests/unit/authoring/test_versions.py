@@ -31,6 +31,7 @@ RULES = "/policy_layer/policy_bundles/0/policy_dsl/rules"
 PERMISSIONS = "/tooling_layer/permissions"
 ADAPTERS = "/tooling_layer/adapter_registry"
 GATES = "/policy_layer/approval_gates"
+REQUEST_FACTS = "/policy_layer/request_facts"
 TARGETS = "/evaluation_layer/eval_targets"
 
 
@@ -72,6 +73,30 @@ def test_fewer_gates_and_fewer_approvers_widen(base: dict[str, Any], at: str, va
     old = with_changes([{"at": place, "value": first} for place, first in base.items()])
     new = with_changes([{"at": at} if value is None else {"at": at, "value": value}], old)
     assert [change.effect for change in compare_packs(old, new)] == [effect]
+
+
+@cases(
+    ("fact", "field", "value", "effect"),
+    [
+        ({"type": "number"}, "type", "integer", "narrows"),
+        ({"type": "integer"}, "type", "number", "widens"),
+        ({"type": "number"}, "type", "string", "changes"),
+        ({"type": "number", "required": False}, "required", True, "narrows"),
+        ({"type": "number"}, "required", False, "widens"),
+        ({"type": "number"}, "description", "In INR.", "metadata"),
+    ],
+)
+def test_what_a_caller_must_send(fact: dict[str, Any], field: str, value: object, effect: str) -> None:
+    amount = {"path": "request.context.refund_amount", **fact}
+    role = {"path": "request.context.reason", "type": "string"}
+    old = changed(REQUEST_FACTS, [{"intent": "support.refund", "facts": [amount, role]}])
+    new = changed(REQUEST_FACTS, [{"intent": "support.refund", "facts": [role, {**amount, field: value}]}])
+    assert [change.effect for change in compare_packs(old, new)] == [effect]
+    less = changed(REQUEST_FACTS, [{"intent": "support.refund", "facts": [role]}])
+    assert [change.effect for change in compare_packs(old, less)] == ["widens"]
+    assert [change.effect for change in compare_packs(less, old)] == ["narrows"]
+    assert [change.effect for change in compare_packs(old, EXAMPLE)] == ["widens"]
+    assert [change.effect for change in compare_packs(EXAMPLE, old)] == ["narrows"]
 
 
 @cases(("old", "new"), [("A", ["A"]), (["A", "B"], ["B", "A"])])

@@ -47,6 +47,7 @@ __all__ = [
     "bundle_added",
     "capabilities",
     "capability_mode",
+    "fact_type",
     "has_liftable_bound",
     "part_added",
     "part_removed",
@@ -124,6 +125,14 @@ def unless_denied(comparer: Comparer) -> Comparer:
             yield from comparer(pair)
 
     return compare
+
+
+def fact_type(pair: Pair) -> Iterator[Difference]:
+    """Compare the type of a declared fact: every integer is a number."""
+    effect: Effect = "changes"
+    if {pair.old, pair.new} == {"integer", "number"}:
+        effect = "narrows" if pair.new == "integer" else "widens"
+    yield Difference(effect=effect, words=f"its type was {pair.old}, now {pair.new}")
 
 
 def adapter_added(pair: Pair) -> Difference:

@@ -31,6 +31,7 @@ from contextplane.authoring.diff.parts import (
     bundle_added,
     capabilities,
     capability_mode,
+    fact_type,
     part_added,
     part_removed,
     permission_added,
@@ -51,6 +52,8 @@ TreePath = tuple[str, ...]
 _RULE: TreePath = ("policy_layer", "policy_bundles", "*", "policy_dsl", "rules", "*")
 _GUARDRAILS: TreePath = ("policy_layer", "guardrails")
 _GATE: TreePath = ("policy_layer", "approval_gates", "*")
+_FACTS: TreePath = ("policy_layer", "request_facts", "*")
+_FACT: TreePath = (*_FACTS, "facts", "*")
 _ADAPTER: TreePath = ("tooling_layer", "adapter_registry", "*")
 _PERMISSION: TreePath = ("tooling_layer", "permissions", "*")
 _SPEC: TreePath = ("decision_layer", "decision_specs", "*")
@@ -123,6 +126,9 @@ TABLE: dict[TreePath, Comparer] = {
     (*_GATE, "approvers"): number("how many must approve", higher="narrows", lower="widens", absent=1),
     (*_GATE, "approver_not_requester"): always("metadata"),
     (*_GATE, "ttl_seconds"): number("how long an approval holds", higher="widens", lower="narrows"),
+    (*_FACT, "type"): fact_type,
+    (*_FACT, "description"): always("metadata", "its description"),
+    (*_FACT, "required"): flag("it is required", true="narrows", false="widens", absent=True),
     (*_ADAPTER, "endpoint_ref"): always("endpoint"),
     (*_ADAPTER, "approval_mode"): max_mode("what it can do at most"),
     (*_ADAPTER, "capabilities"): capabilities,
@@ -169,6 +175,11 @@ WHOLE: dict[TreePath, Comparer] = {
         part_added("escalation", "narrows"), part_removed("escalation", "widens")
     ),
     _GATE: added_or_removed(part_added("approval gate", "narrows"), part_removed("approval gate", "widens")),
+    _FACTS: added_or_removed(
+        part_added("declared facts of requests for", "narrows"),
+        part_removed("declared facts of requests for", "widens"),
+    ),
+    _FACT: added_or_removed(part_added("declared fact", "narrows"), part_removed("declared fact", "widens")),
     _ADAPTER: added_or_removed(adapter_added, adapter_removed),
     _PERMISSION: added_or_removed(permission_added, permission_removed),
     _SPEC: added_or_removed(part_added("decision", "widens"), part_removed("decision", "changes")),
@@ -195,6 +206,7 @@ OPTIONAL: frozenset[TreePath] = frozenset(
         (*_PERMISSION, "arg_constraints"),
         (*_PERMISSION, "arg_constraints", "*"),
         (*_MEMORY, "consent_gating"),
+        ("policy_layer", "request_facts"),
         (*_TONE, "customer_facing"),
         (*_TONE, "operator_facing"),
     }

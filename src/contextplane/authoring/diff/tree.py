@@ -49,6 +49,8 @@ _ID_FIELDS: dict[str, tuple[str, ...]] = {
     "release_gates": ("metric",),
     "task_templates": ("template_id",),
     "intents": ("intent_id",),
+    "request_facts": ("intent",),
+    "facts": ("path",),
     "must_refuse": ("id",),
     "must_escalate": ("id",),
 }

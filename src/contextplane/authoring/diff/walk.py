@@ -29,6 +29,8 @@ _NAMES = {
     "release_gates": "release gate for",
     "task_templates": "task template",
     "intents": "intent",
+    "request_facts": "request facts for",
+    "facts": "fact",
 }
 """The name of an entry in words, by the list that it stands in."""
 

@@ -1,20 +1,30 @@
-"""Laws of the policy gate about facts: what a condition compares the clock with."""
+"""Laws of the policy gate about facts: what the clock can show, and what a caller must send.
+
+A pack may declare the facts of requests for an intent. Then every fact that its rules and the guardrails need is among
+them, or has a default.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 from contextplane.authoring.conditions import PlacedCondition, conditions
 from contextplane.authoring.law import Law, Violation
-from contextplane.authoring.subject import DecisionDocument, Subject
+from contextplane.authoring.subject import DecisionDocument, Subject, enumerate_places
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
+from contextplane.model.pack_layers import FactType, RequestFact, RequestFacts
+from contextplane.model.suggestion import did_you_mean
 from contextplane.model.timestamp import InvalidTimestamp, Timestamp
 from contextplane.policy.clock import CLOCK_FACTS, CLOCK_NUMBERS, CLOCK_TEXTS, LOCAL_CLOCK, is_timezone
+from contextplane.policy.logic.condition import required_paths
 from contextplane.policy.logic.solver import path_of
 from contextplane.policy.logic.strict import COMPARISONS, ORDERINGS, operation
+from contextplane.policy.request_facts import has_type, request_facts_by_intent
 
 __all__ = ["DECISION_LAWS", "LAWS"]
+
+_COMPARING = COMPARISONS | {"in"}
 
 _CLOCK_VALUES = (
     'compare run.as_of with a moment in UTC ("2026-12-01T00:00:00Z"), run.date with a date ("2026-12-24"), '
@@ -50,21 +60,26 @@ def _clock_conditions(subject: DecisionDocument) -> Iterator[PlacedCondition]:
             yield condition
 
 
-def _clock_comparisons(expression: Json, at: str = "") -> Iterator[tuple[str, str, Json]]:
+def _clock_comparisons(expression: Json) -> Iterator[tuple[str, str, Json]]:
     """Yield each impossible comparison of a clock fact: its place, the fact, and the constant."""
+    for at, path, operator, constant in _comparisons(expression, CLOCK_FACTS):
+        if not _can_show(path, constant, ordered=operator in ORDERINGS):
+            yield at, path, constant
+
+
+def _comparisons(expression: Json, paths: frozenset[str], at: str = "") -> Iterator[tuple[str, str, str, Json]]:
+    """Yield each comparison of one of these facts with a constant: place, fact, operator, constant."""
     operator, operands = operation(expression)
-    paths = [path for operand in operands if (path := path_of(operand)) in CLOCK_FACTS and path is not None]
-    if paths and operator in COMPARISONS | {"in"}:
-        for path in paths:
-            for constant in _constants(operator, operands):
-                if not _can_show(path, constant, ordered=operator in ORDERINGS):
-                    yield at, path, constant
+    if operator in _COMPARING:
+        for path in filter(None, map(path_of, operands)):
+            if path in paths:
+                yield from ((at, path, operator, constant) for constant in _constants(operator, operands))
     if isinstance(expression, dict):
         for name, value in expression.items():
-            yield from _clock_comparisons(value, at + pointer([name]))
+            yield from _comparisons(value, paths, at + pointer([name]))
     elif isinstance(expression, list):
         for n, value in enumerate(expression):
-            yield from _clock_comparisons(value, f"{at}/{n}")
+            yield from _comparisons(value, paths, f"{at}/{n}")
 
 
 def _constants(operator: str, operands: list[Json]) -> list[Json]:
@@ -95,6 +110,82 @@ def _exists(text: str) -> bool:
     return True
 
 
+# --- what a caller must send ---
+
+
+def declared_facts_are_for_intents(subject: Subject) -> Iterator[Violation]:
+    """Every list of request facts is for an intent that the pack serves, and names each fact once."""
+    for at, declared in _fact_lists(subject):
+        if declared.intent not in subject.intents:
+            cause = f"the pack serves no intent {declared.intent!r}"
+            yield Violation(
+                at=f"{at}/intent", cause=cause, cure=did_you_mean(declared.intent, subject.intents, "name an intent")
+            )
+        paths = [fact.path for fact in declared.facts]
+        for n, path in enumerate(paths):
+            if path in paths[:n]:
+                cause = f"{path} is declared twice for {declared.intent}"
+                yield Violation(at=f"{at}/facts/{n}/path", cause=cause, cure="declare it once")
+
+
+def needed_facts_are_declared(subject: Subject) -> Iterator[Violation]:
+    """Where the facts of an intent are declared, every fact of requests that a condition needs is one."""
+    declared = request_facts_by_intent(subject.pack.policy_layer)
+    reported: set[tuple[str, str]] = set()
+    for condition, intents in _needing_conditions(subject, frozenset(declared)):
+        for path in sorted(set(required_paths(condition.expression))):
+            if not path.startswith(_CALLER_FACTS):
+                continue
+            for intent in sorted(intents):
+                if (intent, path) not in reported and not _covers(declared[intent], path):
+                    reported.add((intent, path))
+                    yield Violation(
+                        at=condition.at,
+                        cause=f"{condition.name} needs {path}, which is not declared for {intent}",
+                        cure="declare it in request_facts, or give it a default",
+                    )
+
+
+def declared_types_are_compared(subject: Subject) -> Iterator[Violation]:
+    """No condition compares a declared fact with a value of another kind: that is an error in every run."""
+    declared = request_facts_by_intent(subject.pack.policy_layer)
+    for condition, intents in _needing_conditions(subject, frozenset(declared)):
+        kinds = {fact.path: fact.type for intent in sorted(intents) for fact in declared[intent]}
+        for at, path, _, constant in _comparisons(condition.expression, frozenset(kinds)):
+            if constant is not None and not _same_kind(constant, kinds[path]):
+                cause = f"{condition.name} compares {path}, a {kinds[path]}, with {ascii(constant)[:60]}"
+                yield Violation(at=condition.at + at, cause=cause, cure="compare it with a value of its type")
+
+
+_CALLER_FACTS = ("request.context.", "request.channel", "request.locale")
+
+
+def _fact_lists(subject: Subject) -> Iterator[tuple[str, RequestFacts]]:
+    return enumerate_places("/policy_layer/request_facts", subject.pack.policy_layer.request_facts or ())
+
+
+def _needing_conditions(subject: Subject, declared: frozenset[str]) -> Iterator[tuple[PlacedCondition, frozenset[str]]]:
+    """Yield the conditions of rules and guardrails, each with the declared intents that it is for."""
+    if not declared:
+        return
+    intents = {f"{placed.at}/if": placed.intents for placed in subject.rules}
+    for condition in subject.compute_once(conditions):
+        if not condition.problems and condition.kind in {"rule", "guardrail"}:
+            named = intents.get(condition.at, ())
+            yield condition, declared.intersection(named) if named else declared
+
+
+def _covers(facts: Sequence[RequestFact], path: str) -> bool:
+    """Whether a fact is declared, or lies in an object that is."""
+    return any(
+        path == fact.path or (path.startswith(f"{fact.path}.") and fact.type in {"object", "array"}) for fact in facts
+    )
+
+
+def _same_kind(constant: Json, type_name: FactType) -> bool:
+    return has_type(constant, "number" if type_name == "integer" else type_name)
+
+
 DECISION_LAWS: tuple[Law[DecisionDocument], ...] = (
     Law(gate="policy", code="clock_value_impossible", check=clocks_are_compared_with_times),
 )
@@ -103,4 +194,7 @@ DECISION_LAWS: tuple[Law[DecisionDocument], ...] = (
 LAWS: tuple[Law[Subject], ...] = (
     *DECISION_LAWS,
     Law(gate="policy", code="clock_timezone_unknown", check=clocks_have_a_timezone),
+    Law(gate="policy", code="request_facts_invalid", check=declared_facts_are_for_intents),
+    Law(gate="policy", code="request_fact_mistyped", check=declared_types_are_compared),
+    Law(gate="policy", code="request_fact_undeclared", check=needed_facts_are_declared, severity="warning"),
 )
