@@ -7,7 +7,16 @@ fails. No code of the package is used.
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["Dice", "drawn_facts", "drawn_policy", "drawn_request_facts", "drawn_tooling", "seeded"]
+__all__ = [
+    "Dice",
+    "drawn_condition",
+    "drawn_effect",
+    "drawn_facts",
+    "drawn_policy",
+    "drawn_request_facts",
+    "drawn_tooling",
+    "seeded",
+]
 
 T = TypeVar("T")
 Json = Any
@@ -126,15 +135,15 @@ def _rule(dice: Dice, n: int) -> dict[str, Json]:
     for key, named in (("channel", _CHANNELS), ("role", _ROLES), ("safety_mode", _MODES), ("tenant_id", _TENANTS)):
         if dice.chance(8):
             scope[key] = dice.pick(named) if dice.chance(50) else dice.some(named, 3) or named[0]
-    rule = {"rule_id": f"R_{n}", "applies_to": scope, "if": _condition(dice, 3), "then": _effect(dice)}
+    rule = {"rule_id": f"R_{n}", "applies_to": scope, "if": drawn_condition(dice, 3), "then": drawn_effect(dice)}
     if dice.chance(40):
-        rule["else"] = _effect(dice)
+        rule["else"] = drawn_effect(dice)
     if dice.chance(60):
         rule["decision_binding"] = dice.pick(_DECISIONS)
     return rule
 
 
-def _effect(dice: Dice) -> dict[str, Json]:
+def drawn_effect(dice: Dice) -> dict[str, Json]:
     effect: dict[str, Json] = {}
     if dice.chance(80):
         effect["allow"] = dice.chance(90)
@@ -163,7 +172,7 @@ def _guardrails(dice: Dice) -> list[Json]:
     return [
         label
         if dice.chance(60)
-        else {"id": label, "when": {"and": [_condition(dice, 2), _condition(dice, 2)]}, "message": "no"}
+        else {"id": label, "when": {"and": [drawn_condition(dice, 2), drawn_condition(dice, 2)]}, "message": "no"}
         for label in dice.some(_LABELS, 1)
         if dice.chance(60)
     ]
@@ -171,19 +180,19 @@ def _guardrails(dice: Dice) -> list[Json]:
 
 def _gate(dice: Dice, name: str) -> dict[str, Json]:
     gate = {"gate_id": name, "required_approver_role": "finance_lead", "ttl_seconds": 60}
-    return {**gate, "when": _condition(dice, 2)} if dice.chance(70) else gate
+    return {**gate, "when": drawn_condition(dice, 2)} if dice.chance(70) else gate
 
 
-def _condition(dice: Dice, depth: int) -> Json:
+def drawn_condition(dice: Dice, depth: int) -> Json:
     """Mostly something that is true or false; sometimes a value that is neither."""
     roll = dice.below(100)
     if depth and roll < 35:
         operator = dice.pick(["and", "or"])
-        return {operator: [_condition(dice, depth - 1) for _ in range(1 + dice.below(3))]}
+        return {operator: [drawn_condition(dice, depth - 1) for _ in range(1 + dice.below(3))]}
     if depth and roll < 45:
-        return {dice.pick(["!", "!!"]): [_condition(dice, depth - 1)]}
+        return {dice.pick(["!", "!!"]): [drawn_condition(dice, depth - 1)]}
     if depth and roll < 50:
-        return {dice.pick(["if", "?:"]): [_condition(dice, depth - 1) for _ in range(3)]}
+        return {dice.pick(["if", "?:"]): [drawn_condition(dice, depth - 1) for _ in range(3)]}
     if roll < 72:
         path = dice.pick(_COMPARED)
         return {dice.pick(_EQUAL): [_variable(dice, path), dice.pick(_USUAL[path])]}

@@ -20,7 +20,6 @@ from contextplane.authoring.diff.comparers import (
 from contextplane.authoring.diff.tree import (
     Effect,
     Tree,
-    decided_intents,
     denies,
     gates_of,
     gates_reading,
@@ -210,8 +209,8 @@ def _only_restricts(rule: Tree, before: Tree) -> bool:
     branches = [part_at(rule, (name,)) for name in ("then", "else")]
     intents = intents_of(rule)
     allows = any(part_at(branch, ("allow",)) is True for branch in branches)
-    known = settled_intents(before) if allows else decided_intents(before)
-    restricting = bool(intents) and intents <= known and any(restricts(branch) for branch in branches)
+    settled = not allows or (bool(intents) and intents <= settled_intents(before))
+    restricting = settled and any(restricts(branch) for branch in branches)
     lowers_no_mode = all(is_rank_as_high(required_rank(branch, rule, before), None) for branch in branches)
     return restricting and lowers_no_mode and not _enables_approval(rule, before)
 

@@ -16,7 +16,6 @@ __all__ = [
     "Effect",
     "Tree",
     "allows",
-    "decided_intents",
     "denies",
     "gates_of",
     "gates_reading",
@@ -115,11 +114,6 @@ def intents_of(rule: Tree) -> frozenset[str]:
     named = part_at(rule, ("applies_to", "intent"))
     intents = named if isinstance(named, list | tuple) else [named]
     return frozenset(intent for intent in intents if isinstance(intent, str))
-
-
-def decided_intents(tree: Tree) -> frozenset[str]:
-    """Return the intents with a rule that applies to each request. Without one, a run may only read."""
-    return frozenset[str]().union(*(intents_of(rule) for _, rule in rules_in(tree) if _always_applies(rule)))
 
 
 def settled_intents(tree: Tree, *, without: str = "") -> frozenset[str]:
