@@ -87,7 +87,8 @@ def needs_no_tool(subject: Subject, name: str) -> bool:
 
 
 def _entities(subject: Subject) -> frozenset[str]:
-    return frozenset(map(snake_case, subject.pack.intelligence_refs.ontology.entity_types))
+    refs = subject.pack.intelligence_refs
+    return frozenset(map(snake_case, refs.entity_types if refs.knowledge_graph else ()))
 
 
 @lru_cache(_CACHE_SIZE)

@@ -136,8 +136,8 @@ def _run_id(request: InvokeRequest) -> str:
 
 
 def _ontologies(pack: ContextPack) -> list[Json]:
-    ontology = pack.intelligence_refs.ontology
-    return [f"{ontology.namespace}@{ontology.version}"]
+    name = pack.intelligence_refs.pinned_ontology
+    return [] if name is None else [name]
 
 
 def _assumptions(case: Json) -> Iterator[Assumption]:

@@ -124,6 +124,8 @@ def scope_rejection(ref: str, scope: IntelligenceScope) -> str | None:
     if kind != "kg":
         return None
     entity, _, part = target.partition("#")
+    if scope.snapshot_pin_rule is None:
+        return "no_knowledge_graph"
     if entity.partition(":")[0] not in scope.ceid_namespaces:
         return "namespace_not_in_scope"
     if scope.snapshot is None:

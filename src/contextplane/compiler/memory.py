@@ -67,6 +67,7 @@ def _rejection_reason(memory: Memory, draft: Draft) -> str | None:
     role = draft.inputs.run_context.user.role
     namespace = memory.subject.partition(":")[0] if memory.subject else None
     reasons = {
+        "no_memory_layer": not draft.inputs.view.pack.memory_layer,
         "not_promoted": memory.state != "promoted",
         "namespace_not_in_scope": namespace is not None and namespace not in draft.scope.scope.ceid_namespaces,
         "not_for_this_intent": bool(memory.intents) and draft.intent.intent not in memory.intents,

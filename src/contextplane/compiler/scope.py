@@ -40,8 +40,8 @@ def resolve_scope(draft: Draft) -> Draft:
     check_identity(inputs.run_context, inputs.request)
     _refuse_other_documents(inputs)
     refs = inputs.view.pack.intelligence_refs
-    ontology = f"{refs.ontology.namespace}@{refs.ontology.version}"
-    if ontology not in inputs.view.ontologies:
+    ontology = refs.pinned_ontology
+    if ontology is not None and ontology not in inputs.view.ontologies:
         raise CompileOntologyMissing(
             f"{ontology} is not present in this environment",
             at="pack#/intelligence_refs/ontology",
@@ -50,18 +50,23 @@ def resolve_scope(draft: Draft) -> Draft:
     intelligence_scope = IntelligenceScope(
         ontology=ontology,
         snapshot=inputs.view.snapshot,
-        snapshot_pin_rule=refs.knowledge_graph.snapshot_pin_rule,
-        ceid_namespaces=refs.identity_layer.ceid_namespaces,
+        snapshot_pin_rule=refs.snapshot_pin_rule,
+        ceid_namespaces=refs.ceid_namespaces,
         embedding_keys=refs.embedding_keys,
     )
-    notes = (
-        ()
-        if intelligence_scope.snapshot
-        else (f"{intelligence_scope.snapshot_pin_rule} is not resolved to a snapshot",)
-    )
+    notes = tuple(_scope_notes(inputs))
     return replace(
         draft, scope=ScopePart(scope=intelligence_scope, environment=dict(_environment(draft.shown)), notes=notes)
     )
+
+
+def _scope_notes(inputs: Inputs) -> Iterator[str]:
+    """Yield which optional parts the pack leaves out, and whether its snapshot is unknown."""
+    rule = inputs.view.pack.intelligence_refs.snapshot_pin_rule
+    if rule is not None and not inputs.view.snapshot:
+        yield f"{rule} is not resolved to a snapshot"
+    for name in inputs.view.pack.absent_parts:
+        yield f"the pack has no {name}"
 
 
 def _refuse_other_tenants(inputs: Inputs) -> None:

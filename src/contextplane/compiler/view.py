@@ -137,9 +137,9 @@ class PackView:
 
     @cached_property
     def snapshot(self) -> str | None:
-        """The snapshot of the graph: the one that the pin rule names, else the resolved one."""
-        kind, _, name = self.pack.intelligence_refs.knowledge_graph.snapshot_pin_rule.partition(":")
-        return name if kind == "snapshot" else self._snapshot
+        """The snapshot that the pin rule names, else the resolved one; None without a graph."""
+        kind, _, name = (self.pack.intelligence_refs.snapshot_pin_rule or "").partition(":")
+        return name if kind == "snapshot" else self._snapshot if kind else None
 
     @cached_property
     def known_intents(self) -> frozenset[str]:

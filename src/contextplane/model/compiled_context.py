@@ -103,11 +103,11 @@ class Lineage(Document, frozen=True):
 
 
 class IntelligenceScope(Document, frozen=True):
-    """What gives things their meaning in this run, and nothing else does."""
+    """What gives things their meaning in this run, and nothing else does. None: the pack has none."""
 
-    ontology: str
+    ontology: str | None
     snapshot: str | None
-    snapshot_pin_rule: str
+    snapshot_pin_rule: str | None
     ceid_namespaces: tuple[str, ...]
     embedding_keys: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""The context pack: ten layers, and an optional eleventh.
+"""The context pack: eight layers, and three that a pack may leave out.
 
 Each layer is a document of its own; `policy_layer` and `tooling_layer` have modules of their own. Only the form is
 checked here: what the parts say to each other is for the gates of `authoring`. Docstrings of documents are descriptions
@@ -7,7 +7,7 @@ in the published schema.
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from contextplane.model.arguments import CapabilityId
 from contextplane.model.ids import PackRef
@@ -181,12 +181,32 @@ class IdentityLayer(Document, frozen=True):
 
 
 class IntelligenceRefs(Document, frozen=True):
-    """`embedding_keys` are optional; each names its version, because retrieval can alter a decision."""
+    """Each part may be left out: a run without `knowledge_graph` reads no graph.
 
-    ontology: Ontology
-    knowledge_graph: KnowledgeGraph
-    identity_layer: IdentityLayer
+    `embedding_keys` name their versions, because retrieval can alter a decision.
+    """
+
+    ontology: Ontology | UnsetType = UNSET
+    knowledge_graph: KnowledgeGraph | UnsetType = UNSET
+    identity_layer: IdentityLayer | UnsetType = UNSET
     embedding_keys: Names = ()
+
+    @property
+    def pinned_ontology(self) -> str | None:
+        """The ontology in its version, `ont.support@1.0.0`; None if there is none."""
+        return f"{self.ontology.namespace}@{self.ontology.version}" if self.ontology else None
+
+    @property
+    def entity_types(self) -> Names:
+        return self.ontology.entity_types if self.ontology else ()
+
+    @property
+    def snapshot_pin_rule(self) -> str | None:
+        return self.knowledge_graph.snapshot_pin_rule if self.knowledge_graph else None
+
+    @property
+    def ceid_namespaces(self) -> Names:
+        return self.identity_layer.ceid_namespaces if self.identity_layer else ()
 
 
 WriteClass = Literal["evidence_link", "preference", "decision_outcome", "correction"]
@@ -310,20 +330,35 @@ class ToneAndComms(Document, frozen=True, omit_defaults=True):
     operator_facing: Audience | None = None
 
 
-class ContextPack(Document, frozen=True, omit_defaults=True):
-    """Closed at every level. Only its form is checked here; what its parts say to each other is for the gates."""
+class ContextPack(Document, frozen=True, omit_defaults=True, kw_only=True):
+    """Closed at every level. Only its form is checked here; what its parts say to each other is for the gates.
+
+    A pack without ontology, graph or memory leaves out `intelligence_refs` or its parts, and `memory_layer`.
+    """
 
     contract_meta: ContractMeta
     pack_meta: PackMeta
-    intelligence_refs: IntelligenceRefs
+    intelligence_refs: IntelligenceRefs = IntelligenceRefs()
     business_context: BusinessContext
     policy_layer: PolicyLayer
     tooling_layer: ToolingLayer
     decision_layer: DecisionLayer
-    memory_layer: MemoryLayer
+    memory_layer: MemoryLayer | UnsetType = UNSET
     evaluation_layer: EvaluationLayer
     tone_and_comms: ToneAndComms
     task_layer: TaskLayer = TaskLayer()
+
+    @property
+    def absent_parts(self) -> tuple[str, ...]:
+        """The optional parts about knowledge and memory that the pack leaves out."""
+        refs = self.intelligence_refs
+        parts = {
+            "intelligence_refs.ontology": refs.ontology,
+            "intelligence_refs.knowledge_graph": refs.knowledge_graph,
+            "intelligence_refs.identity_layer": refs.identity_layer,
+            "memory_layer": self.memory_layer,
+        }
+        return tuple(name for name, part in parts.items() if not part)
 
     @property
     def ref(self) -> PackRef:

@@ -207,8 +207,8 @@ def _shares_decisions(pack: ContextPack, catalog: DecisionCatalog) -> bool:
 
 
 def _ontologies(pack: ContextPack) -> set[str]:
-    ontology = pack.intelligence_refs.ontology
-    return {ontology.namespace, f"{ontology.namespace}@{ontology.version}"}
+    name = pack.intelligence_refs.pinned_ontology
+    return set() if name is None else {name.partition("@")[0], name}
 
 
 _NAMES: dict[Trigger, Callable[[ContextPack], set[str]]] = {
@@ -217,7 +217,7 @@ _NAMES: dict[Trigger, Callable[[ContextPack], set[str]]] = {
     },
     "ONTOLOGY_UPDATED": _ontologies,
     "ADAPTER_SCHEMA_UPDATED": lambda pack: {adapter.adapter_id for adapter in pack.tooling_layer.adapter_registry},
-    "MEMORY_POLICY_UPDATED": lambda pack: {pack.pack_meta.tenant.tenant_id},
+    "MEMORY_POLICY_UPDATED": lambda pack: {pack.pack_meta.tenant.tenant_id} if pack.memory_layer else set(),
     "EVALUATOR_UPDATED": lambda pack: {release_gate.metric for release_gate in pack.evaluation_layer.release_gates},
     "MODEL_CONFIG_UPDATED": lambda pack: {pack.pack_meta.tenant.tenant_id},
 }

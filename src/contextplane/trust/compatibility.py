@@ -88,7 +88,8 @@ def check_compatibility(pack: ContextPack, capabilities: RuntimeCapabilities) ->
 
 def _refusals(pack: ContextPack, capabilities: RuntimeCapabilities) -> Iterator[ContextPlaneError]:
     requires = pack.contract_meta.compatibility.requires
-    for name in ("runtime", "ontology"):
+    pinned = pack.intelligence_refs.ontology
+    for name in ("runtime", "ontology") if pinned else ("runtime",):
         if name not in requires:
             yield RequirementUnstated(f"nothing is required of the {name}", at=_REQUIRES, hint="name the versions")
     for name, text in requires.items():
@@ -101,8 +102,9 @@ def _refusals(pack: ContextPack, capabilities: RuntimeCapabilities) -> Iterator[
         if name == "runtime":
             yield from _runtime(admitted, text, capabilities, at)
         elif name == "ontology":
-            pinned = pack.intelligence_refs.ontology
-            if _numbers(pinned.version) not in admitted:
+            if not pinned:
+                yield OntologyIncompatible(f"{text} is required, and the pack pins no ontology", at=at)
+            elif _numbers(pinned.version) not in admitted:
                 yield OntologyIncompatible(
                     f"{pinned.namespace}@{pinned.version} is pinned, and {text} is required", at=f"{_ONTOLOGY}/version"
                 )
@@ -129,7 +131,7 @@ def _runtime(
 def _pinned_ontology(pack: ContextPack, capabilities: RuntimeCapabilities) -> Iterator[ContextPlaneError]:
     """Require the pinned version itself: another admitted version may define terms differently."""
     pinned = pack.intelligence_refs.ontology
-    if f"{pinned.namespace}@{pinned.version}" not in capabilities.ontologies:
+    if pinned and f"{pinned.namespace}@{pinned.version}" not in capabilities.ontologies:
         others = [ontology for ontology in capabilities.ontologies if ontology.startswith(f"{pinned.namespace}@")]
         yield OntologyMissing(
             f"{pinned.namespace}@{pinned.version} is not here",

@@ -17,6 +17,10 @@ BREAKS: list[dict[str, Any]] = json.loads((CASES / "breaks.json").read_text(enco
 KEEPS: list[dict[str, Any]] = json.loads((CASES / "keeps.json").read_text(encoding="utf-8"))
 
 
+REFS = "intelligence_refs"
+RANGE = "/contract_meta/compatibility/requires/ontology"
+
+
 def environment(case: dict[str, Any]) -> EnvironmentDescription:
     return msgspec.structs.replace(ENVIRONMENT, **case.get("environment", {}))
 
@@ -129,12 +133,30 @@ def test_codes_are_unique_and_an_unknown_one_is_answered_with_the_nearest() -> N
 
 
 @proves("context-pack:structure:ten-required-layers")
-@cases("layer", [name for name in EXAMPLE if name != "task_layer"])
+@cases("layer", [name for name in EXAMPLE if name not in {"task_layer", "intelligence_refs", "memory_layer"}])
 def test_a_missing_layer_is_named(layer: str) -> None:
     broken = with_changes([{"at": f"/{layer}"}])
     (finding,) = [finding for finding in findings(broken) if finding.severity == "error"]
     assert (finding.code, finding.at) == ("schema_part_missing", f"/{layer}")
     assert layer in finding.cause
+
+
+@cases(
+    ("places", "absent"),
+    [
+        (["/memory_layer"], ("memory_layer",)),
+        (["/intelligence_refs/knowledge_graph", "/intelligence_refs/embedding_keys"], (f"{REFS}.knowledge_graph",)),
+        (["/intelligence_refs", RANGE], (f"{REFS}.ontology", f"{REFS}.knowledge_graph", f"{REFS}.identity_layer")),
+    ],
+)
+def test_a_pack_may_leave_out_knowledge_and_memory_and_the_report_says_so(
+    places: list[str], absent: tuple[str, ...]
+) -> None:
+    report = judge_pack(with_changes([{"at": at} for at in places]), ENVIRONMENT)
+    assert [finding.code for finding in report.findings] == ["golden_cases_unstable"]
+    assert report.passed
+    assert report.absent_parts == absent
+    assert judge_pack(EXAMPLE, ENVIRONMENT).absent_parts == ()
 
 
 def test_a_value_of_the_wrong_form_is_shown_unless_it_is_a_secret() -> None:

@@ -215,6 +215,20 @@ def test_a_changed_ontology_is_major() -> None:
     assert version_class(("/intelligence_refs/ontology/relationship_types", ["order_is_of_customer"])) == "major"
 
 
+@cases(
+    "places",
+    [
+        ["/memory_layer"],
+        ["/intelligence_refs/knowledge_graph", "/intelligence_refs/embedding_keys"],
+        ["/intelligence_refs", "/contract_meta/compatibility/requires/ontology"],
+    ],
+)
+def test_knowledge_and_memory_that_come_or_go_are_major(places: list[str]) -> None:
+    less = with_changes([{"at": at} for at in places])
+    for old, new in ((EXAMPLE, less), (less, EXAMPLE)):
+        assert required_bump(compare_packs(old, new)).least == "major"
+
+
 @proves("context-pack:versioning:changed-evidence-is-major")
 @pytest.mark.parametrize(
     "evidence", [["identity_verified"], ["identity_verified", "order_lookup", "policy_eval", "order"]]

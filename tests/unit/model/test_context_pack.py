@@ -25,7 +25,7 @@ FIELDS: dict[str, tuple[str, str]] = {
     "/pack_meta": ("pack_id pack_version tenant environment_defaults ttl_seconds data_classification", ""),
     "/pack_meta/tenant": ("tenant_id name", "shared_with"),
     "/pack_meta/environment_defaults": ("language timezone currency region", ""),
-    "/intelligence_refs": ("ontology knowledge_graph identity_layer", "embedding_keys"),
+    "/intelligence_refs": ("", "ontology knowledge_graph identity_layer embedding_keys"),
     "/intelligence_refs/ontology": ("namespace version entity_types", "relationship_types"),
     "/intelligence_refs/knowledge_graph": ("snapshot_pin_rule", ""),
     "/intelligence_refs/identity_layer": ("ceid_namespaces", ""),

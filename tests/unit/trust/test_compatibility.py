@@ -42,6 +42,14 @@ def test_the_full_example_runs_on_this_contract() -> None:
     assert code(msgspec.convert(EXAMPLE, ContextPack)) == "ok"
 
 
+def test_a_pack_without_an_ontology_requires_none() -> None:
+    without = {name: layer for name, layer in EXAMPLE.items() if name != "intelligence_refs"}
+    assert code(msgspec.convert(without, ContextPack)) == "ontology_incompatible"
+    meta = {**EXAMPLE["contract_meta"], "compatibility": {"requires": {"runtime": ">=1.0.0"}}}
+    assert code(msgspec.convert({**without, "contract_meta": meta}, ContextPack), RuntimeCapabilities()) == "ok"
+    assert code(msgspec.convert({**EXAMPLE, "contract_meta": meta}, ContextPack)) == "requirement_unstated"
+
+
 RANGES = [
     (">=1.0.0", ">=1.0.0", "ok"),
     ("^1.0.0", "~1.0.0", "ok"),

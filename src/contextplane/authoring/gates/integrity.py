@@ -242,12 +242,15 @@ def _name_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
     pack, refs = subject.pack, subject.pack.intelligence_refs
     at, tenant = subject.tenant
     yield at, "shared_with", tenant.shared_with
-    yield "/intelligence_refs/ontology", "entity_types", refs.ontology.entity_types
-    yield "/intelligence_refs/ontology", "relationship_types", refs.ontology.relationship_types
-    yield "/intelligence_refs/identity_layer", "ceid_namespaces", refs.identity_layer.ceid_namespaces
+    yield "/intelligence_refs/ontology", "entity_types", refs.entity_types
+    if refs.ontology:
+        yield "/intelligence_refs/ontology", "relationship_types", refs.ontology.relationship_types
+    yield "/intelligence_refs/identity_layer", "ceid_namespaces", refs.ceid_namespaces
     yield "/intelligence_refs", "embedding_keys", refs.embedding_keys
     yield "/policy_layer/guardrails", "redaction_rules", pack.policy_layer.guardrails.redaction_rules
-    yield "/memory_layer/memory_policy", "write_classes_allowed", pack.memory_layer.memory_policy.write_classes_allowed
+    if pack.memory_layer:
+        classes = pack.memory_layer.memory_policy.write_classes_allowed
+        yield "/memory_layer/memory_policy", "write_classes_allowed", classes
     yield from _tool_lists(subject)
     yield from _rule_lists(subject)
     for at, spec in subject.decisions.values():
@@ -335,8 +338,8 @@ _RUNTIME = _version(RUNTIME_CONTRACT)
 
 
 def requirements_are_explicit(subject: Subject) -> Iterator[Violation]:
-    """compatibility.requires names a range of versions for the runtime and one for the ontology."""
-    for name in _NEEDED:
+    """compatibility.requires names a range of versions for the runtime, and one for the pack's ontology."""
+    for name in _NEEDED if subject.pack.intelligence_refs.ontology else _NEEDED[:1]:
         if name not in subject.pack.contract_meta.compatibility.requires:
             yield Violation(at=_REQUIRES, cause=f"nothing is required of the {name}", cure=f'add "{name}": ">=1.0.0"')
 
@@ -370,7 +373,13 @@ def this_runtime_is_in_range(subject: Subject) -> Iterator[Violation]:
 
 def the_pinned_ontology_is_in_range(subject: Subject) -> Iterator[Violation]:
     """The pinned version of the ontology is one that compatibility.requires admits."""
-    version, admitted = subject.pack.intelligence_refs.ontology.version, subject.compute_once(_ranges).get("ontology")
+    ontology, admitted = subject.pack.intelligence_refs.ontology, subject.compute_once(_ranges).get("ontology")
+    if not ontology:
+        if admitted is not None:
+            cause = "an ontology is required, and the pack pins none"
+            yield Violation(at=f"{_REQUIRES}/ontology", cause=cause, cure="pin an ontology, or take the range out")
+        return
+    version = ontology.version
     if isinstance(admitted, VersionRange) and _version(version) not in admitted:
         asked = subject.pack.contract_meta.compatibility.requires["ontology"]
         yield Violation(

@@ -58,10 +58,14 @@ EVERY_LAW: tuple[Law[Any], ...] = (*schema.LAWS, *LAWS)
 
 
 class Report(Value, frozen=True):
-    """All findings, by gate, then by place. `not_run`: the gates that need a pack of valid form."""
+    """All findings, by gate, then by place. `not_run`: the gates that need a pack of valid form.
+
+    `absent_parts`: the optional parts that the pack leaves out. Laws about them were skipped.
+    """
 
     findings: tuple[Finding, ...]
     not_run: tuple[Gate, ...] = ()
+    absent_parts: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -78,7 +82,8 @@ def judge_pack(
         return Report(findings=sort_findings(pack), not_run=GATES[1:])
     subject = Subject(pack, value, environment, identify=identify)
     return Report(
-        findings=sort_findings([law.finding(violation) for law, check in _CHECKS for violation in check(subject)])
+        findings=sort_findings([law.finding(violation) for law, check in _CHECKS for violation in check(subject)]),
+        absent_parts=pack.absent_parts,
     )
 
 

@@ -71,8 +71,8 @@ def endpoints_are_registered(subject: Subject) -> Iterator[Violation]:
 
 def the_snapshot_is_in_scope(subject: Subject) -> Iterator[Violation]:
     """The graph snapshot that is read, or its alias, is one that the tenant may read in the environment."""
-    rule, allowed = subject.pack.intelligence_refs.knowledge_graph.snapshot_pin_rule, subject.environment.snapshots
-    if allowed is not None and rule not in allowed:
+    rule, allowed = subject.pack.intelligence_refs.snapshot_pin_rule, subject.environment.snapshots
+    if rule is not None and allowed is not None and rule not in allowed:
         yield Violation(
             at="/intelligence_refs/knowledge_graph/snapshot_pin_rule",
             cause=f"{rule} is not there for this tenant",
@@ -82,10 +82,8 @@ def the_snapshot_is_in_scope(subject: Subject) -> Iterator[Violation]:
 
 def the_ontology_is_present(subject: Subject) -> Iterator[Violation]:
     """The pinned ontology version exists in the environment."""
-    ontology = subject.pack.intelligence_refs.ontology
-    name = f"{ontology.namespace}@{ontology.version}"
-    present = subject.environment.ontologies
-    if present is not None and name not in present:
+    name, present = subject.pack.intelligence_refs.pinned_ontology, subject.environment.ontologies
+    if name is not None and present is not None and name not in present:
         yield Violation(
             at="/intelligence_refs/ontology/version", cause=f"{name} is not present here", cure="publish it there first"
         )
@@ -93,8 +91,8 @@ def the_ontology_is_present(subject: Subject) -> Iterator[Violation]:
 
 def namespaces_cover_the_entities(subject: Subject) -> Iterator[Violation]:
     """Every entity type can have subjects: one of the CEID namespaces is named after it."""
-    known = set(subject.pack.intelligence_refs.identity_layer.ceid_namespaces)
-    for n, entity in enumerate(subject.pack.intelligence_refs.ontology.entity_types):
+    known = set(subject.pack.intelligence_refs.ceid_namespaces)
+    for n, entity in enumerate(subject.pack.intelligence_refs.entity_types):
         namespace = snake_case(entity)
         if namespace not in known:
             yield Violation(
@@ -102,6 +100,16 @@ def namespaces_cover_the_entities(subject: Subject) -> Iterator[Violation]:
                 cause=f"no CEID namespace {namespace!r}, so a decision about {entity} could not name its subject",
                 cure=f"add {namespace!r} to ceid_namespaces",
             )
+
+
+def a_graph_has_an_ontology_and_identities(subject: Subject) -> Iterator[Violation]:
+    """A pack that reads a graph, or has embeddings, says what its entities are and how they are named."""
+    refs = subject.pack.intelligence_refs
+    reader = "knowledge_graph" if refs.knowledge_graph else "embedding_keys" if refs.embedding_keys else ""
+    for name, part in (("ontology", refs.ontology), ("identity_layer", refs.identity_layer)) if reader else ():
+        if not part:
+            cause = f"the pack has {reader} and no {name}, so nothing of it is in scope"
+            yield Violation(at=f"/intelligence_refs/{reader}", cause=cause, cure=f"add {name}, or remove {reader}")
 
 
 def embedding_keys_have_a_version(subject: Subject) -> Iterator[Violation]:
@@ -121,8 +129,15 @@ def owners_exist(subject: DecisionDocument) -> Iterator[Violation]:
             yield Violation(at=at, cause=f"no user has the role {role!r}", cure="assign it, or name another role")
 
 
+def _writes_personal_data_back(subject: Subject) -> bool:
+    memory = subject.pack.memory_layer
+    return bool(memory and memory.memory_policy.consent_gating.pii_write_back_allowed)
+
+
 def longer_tiers_live_longer(subject: Subject) -> Iterator[Violation]:
     """Working memory lives no longer than episodic, episodic than semantic, and semantic than durable."""
+    if not subject.pack.memory_layer:
+        return
     ttls = subject.pack.memory_layer.memory_policy.tier_ttls
     lives = (ttls.working, ttls.episodic, ttls.semantic, ttls.durable)
     seconds = [int(live[:-1]) * _UNITS[live[-1]] for live in lives]
@@ -139,7 +154,7 @@ def longer_tiers_live_longer(subject: Subject) -> Iterator[Violation]:
 
 def personal_data_stays_out_of_memory(subject: Subject) -> Iterator[Violation]:
     """Personal data is not written back to memory, unless that was decided."""
-    if subject.pack.memory_layer.memory_policy.consent_gating.pii_write_back_allowed:
+    if _writes_personal_data_back(subject):
         yield Violation(
             at="/memory_layer/memory_policy/consent_gating/pii_write_back_allowed",
             cause="personal data may be written back to memory",
@@ -160,6 +175,7 @@ _SCOPE_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="tenancy", code="snapshot_out_of_scope", check=the_snapshot_is_in_scope),
     Law(gate="tenancy", code="ontology_absent", check=the_ontology_is_present),
     Law(gate="tenancy", code="entity_without_namespace", check=namespaces_cover_the_entities),
+    Law(gate="tenancy", code="graph_without_entities", check=a_graph_has_an_ontology_and_identities),
     Law(gate="tenancy", code="embedding_key_unversioned", check=embedding_keys_have_a_version),
     Law(gate="tenancy", code="pii_write_back", check=personal_data_stays_out_of_memory, severity="warning"),
     Law(gate="tenancy", code="memory_tiers_disordered", check=longer_tiers_live_longer, severity="warning"),
@@ -192,7 +208,7 @@ def the_issuer_answers_for_the_tenant(subject: Subject) -> Iterator[Violation]:
 def memory_stays_with_one_tenant(subject: Subject) -> Iterator[Violation]:
     """A pack that several tenants run writes no personal data to memory: all of them could read it."""
     shared = subject.pack.pack_meta.tenant.shared_with
-    if shared and subject.pack.memory_layer.memory_policy.consent_gating.pii_write_back_allowed:
+    if shared and _writes_personal_data_back(subject):
         yield Violation(
             at=_WRITE_BACK,
             cause=f"personal data may be written back, and the pack is shared with {', '.join(shared[:3])}",
@@ -203,7 +219,7 @@ def memory_stays_with_one_tenant(subject: Subject) -> Iterator[Violation]:
 def personal_data_is_classified(subject: Subject) -> Iterator[Violation]:
     """A pack that may write personal data back is for confidential data at least."""
     classification = subject.pack.pack_meta.data_classification
-    if classification in _OPEN and subject.pack.memory_layer.memory_policy.consent_gating.pii_write_back_allowed:
+    if classification in _OPEN and _writes_personal_data_back(subject):
         yield Violation(
             at="/pack_meta/data_classification",
             cause=f"personal data may be written back to memory, and the data is {classification}",
@@ -213,7 +229,8 @@ def personal_data_is_classified(subject: Subject) -> Iterator[Violation]:
 
 def memories_are_promoted_when_likely(subject: Subject) -> Iterator[Violation]:
     """No memory is promoted without a reviewer that is as likely wrong as right."""
-    least = subject.pack.memory_layer.promotion_thresholds.auto_promote_confidence
+    memory = subject.pack.memory_layer
+    least = memory.promotion_thresholds.auto_promote_confidence if memory else 1.0
     if least < _EVEN:
         yield Violation(
             at="/memory_layer/promotion_thresholds/auto_promote_confidence",

@@ -130,6 +130,8 @@ def _verdict(result: "LintResult", output: CommandOutput) -> list[str]:
     lines = [f"{verdict}: {quantity(counts['error'], 'error')}, {quantity(counts['warning'], 'warning')}"]
     if result.report.not_run:
         lines.append(f"not run, because the schema is violated: {', '.join(result.report.not_run)}")
+    if result.report.absent_parts:
+        lines.append(f"skipped: laws about {', '.join(result.report.absent_parts)}, which the pack leaves out")
     if result.left_out:
         lines.append("overlays not applied, because the schema is violated")
     unknown = sum(placed.finding.severity == "unknown" and not _is_of_the_whole(placed) for placed in result.placed)
@@ -170,6 +172,7 @@ def _answer(result: "LintResult") -> dict[str, object]:
         "passed": result.report.passed and not refused,
         "findings": [_finding_json(placed) for placed in result.placed],
         "not_run": result.report.not_run,
+        "absent_parts": result.report.absent_parts,
         "overlays": [
             {
                 "overlay": placed_change.overlay,
