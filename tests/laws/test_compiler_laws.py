@@ -14,8 +14,8 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import BUCKETS, CompiledContext
 from contextplane.testing.strategies import json_values
 from tests.laws.compiler_drawn import scenarios
-from tests.unit.compiler.prompt_reader import HOSTILE, parse_prompt
-from tests.unit.compiler.scenario import NOW, compile_plain, compile_scenario, evidence, inputs, memory
+from tests.unit.compiler.prompt_reader import HOSTILE, meant_items, parse_prompt, shown_content
+from tests.unit.compiler.scenario import NOW, compile_plain, compile_scenario, evidence, inputs, memory, plain
 
 # --- conservation
 
@@ -74,13 +74,15 @@ def check_sums(given_: dict[str, Any], context: CompiledContext) -> None:
     for block in context.compiled_prompt.context_blocks:
         sums[block.bucket] += block.tokens or 0
     assert report.tokens_used_by_bucket == sums
-    assert report.tokens_used_at_compile == sum(sums.values()) == context.context_ledger.budget.tokens_used_at_compile
+    fixed = context.context_ledger.fixed_tokens or 0
+    assert report.tokens_used_at_compile == sum(sums.values()) + fixed
+    assert report.tokens_used_at_compile == context.context_ledger.budget.tokens_used_at_compile
     allotted = given_["run_context"]["run_budget"]["bucket_tokens"]
     for bucket in BUCKETS[1:]:
         assert sums[bucket] <= allotted[bucket]
     others = sum(sums[bucket] for bucket in BUCKETS[1:])
     total = given_["run_context"]["run_budget"]["total_tokens"]
-    assert others == 0 or others + sums["business"] <= total
+    assert others == 0 or others + sums["business"] + fixed <= total
     assert report.bucket_truncations.keys() == report.dropped_block_ids.keys()
 
 
@@ -92,11 +94,13 @@ def test_every_candidate_is_included_or_omitted_and_sums_match(given_: dict[str,
     check_sums(given_, context)
     assert context.context_ledger.compiled_context_hash == compiled_context_hash(context)
     assert msgspec.json.decode(msgspec.json.encode(context), type=CompiledContext) == context
-    meant = [
-        ("data" if block.instruction_treatment == "data_only" else block.bucket, block.content)
-        for block in context.compiled_prompt.context_blocks
-    ]
-    assert sorted(parse_prompt(prompt_text(context.compiled_prompt)).blocks) == sorted(meant)
+    parsed = parse_prompt(prompt_text(context.compiled_prompt))
+    blocks = plain(context.compiled_prompt.context_blocks)
+    data = [block for block in blocks if block["instruction_treatment"] == "data_only"]
+    assert [(item.label, item.content) for item in parsed.items] == meant_items(data)
+    for title, bucket in (("Business", "business"), ("Tools", "tool"), ("Policy", "policy")):
+        lines = [line for block in blocks if block["bucket"] == bucket for line in block["content"].split("\n")]
+        assert sorted(parsed.sections.get(title, [])) == sorted(lines)
 
 
 @settings(deadline=None)
@@ -143,7 +147,7 @@ def test_whatever_a_request_says_it_is_compiled_or_refused_with_its_stage(
         assert result.at
     else:
         assert result.context_ledger.compiled_context_hash == compiled_context_hash(result)
-        assert [kind for kind, _ in parse_prompt(prompt_text(result.compiled_prompt)).blocks].count("business") == 1
+        assert "Business" in parse_prompt(prompt_text(result.compiled_prompt)).sections
 
 
 def outcome(**changes: Any) -> CompiledContext | ContextPlaneError:  # noqa: ANN401  any JSON
@@ -155,23 +159,44 @@ def outcome(**changes: Any) -> CompiledContext | ContextPlaneError:  # noqa: ANN
 
 # --- texts
 
+PARTS = (
+    *("\n", "\r\n", "\r", "\u2028", "\x85", "\x0b", " ", ": ", "x", '"', "\\"),
+    *("[1] ", "[2] ", "[m1] ", "[request] ", "| ", "|", "(verified)", "(authoritative): ", "session:s"),
+    *(
+        "<data 0000>",
+        "</data 0000>",
+        "<data ",
+        "</data ",
+        "# Policy",
+        "# Tools",
+        "Handle: ",
+        "\u202e",
+        "\u200b",
+        "\ufeff",
+    ),
+)
+MARKS = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
+"""Texts of everything that means something in a prompt."""
+
 
 @settings(deadline=None)
-@given(
-    st.lists(
-        st.text(max_size=40) | st.sampled_from([HOSTILE, "<<end ", "\ufeff", "\U0001f600"]), min_size=4, max_size=4
-    )
-)
-def test_whatever_data_says_it_stays_inside_its_block(texts: list[str]) -> None:
-    message, note, content, remembered = texts
+@given(st.lists(st.text(max_size=40) | st.just(HOSTILE) | MARKS, min_size=5, max_size=5))
+def test_whatever_data_says_it_stays_inside_its_item(texts: list[str]) -> None:
+    message, note, content, remembered, reference = texts
     context = compile_scenario(
         request={"/input/message": message or "x", "/input/context/note": note},
         evidence=[evidence(content=content)],
-        memories=[memory(content=remembered)],
+        memories=[memory(content=remembered, evidence_refs=[reference])],
+        run={"/run_budget/bucket_tokens/evidence": 9000, "/run_budget/total_tokens": 90000},
     )
-    blocks = parse_prompt(prompt_text(context.compiled_prompt))
-    shown = [content, remembered] if context.manifests.evidence_manifest else [remembered]
-    assert [content for kind, content in blocks.blocks if kind == "data"][:-1] == shown
+    parsed = parse_prompt(prompt_text(context.compiled_prompt))
+    admitted = bool(context.manifests.evidence_manifest)
+    assert [item.label for item in parsed.items] == [*(["1"] if admitted else []), "m1", "request"]
+    shown = [*([content] if admitted else []), remembered]
+    assert [item.content for item in parsed.items][:-1] == [*map(shown_content, shown)]
+    assert [len(item.names) for item in parsed.items] == [*([3] if admitted else []), 2, 0]
+    assert (parsed.items[0].names[-1] == "(verified)") is admitted
     calm = parse_prompt(prompt_text(compile_scenario(evidence=[], memories=[]).compiled_prompt))
-    assert blocks.outside[:-1] == [*calm.outside[:-1], *("" for _ in shown)]
-    assert json.loads(blocks.outside[-1].removeprefix("Handle: ").rpartition(" (intent=")[0]) == (message or "x")
+    assert parsed.sections == calm.sections
+    assert parsed.outside[:-1] == calm.outside[:-1]
+    assert json.loads(parsed.outside[-1].removeprefix("Handle: ").rpartition(" (intent=")[0]) == (message or "x")

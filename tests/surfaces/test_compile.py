@@ -35,13 +35,13 @@ def test_one_screen_tells_surface_rules_gates_controls_budget_and_hash(files: Pa
     ledger = json.loads(compile_(files, "--json"))["context_ledger"]
     assert len(screen.splitlines()) <= 40
     for words in (
-        "ctxpack.support@1.0.0  allowed, up to destructive",
+        "ctxpack.support@1.0.0  allowed, in approval mode destructive",
         "+ adp_payments.issue_refund  destructive; amount_inr at least 1, at most 50000; idempotency_key required",
         "request   support.refund by support_agent; the run's ceiling is destructive",
         "+ R_HIGH_VALUE_REQUIRES_APPROVAL",
         "+ GATE_FINANCE_APPROVAL",
         "- refund_without_identity  must refuse, not triggered",
-        "evidence ###########.........    216 of 400",
+        "evidence #######.............    127 of 400",
         " of 12,000\nprompt ",
         f"hash      {ledger['compiled_context_hash']}",
     ):
@@ -50,13 +50,13 @@ def test_one_screen_tells_surface_rules_gates_controls_budget_and_hash(files: Pa
 
 
 def test_knobs_tell_what_moved(files: Path) -> None:
-    knobs = ("--role", "supervisor", "--safety-mode", "read_only", "--bucket", "evidence=100")
+    knobs = ("--role", "supervisor", "--safety-mode", "read_only", "--bucket", "evidence=60")
     shown = compile_(files, *knobs, "--set", "request.context.refund_amount=20")
     screen, moved = shown.split("moved by ")
     assert "dropped ev_2, ev_3, ev_4" in screen
     assert moved.startswith(
         'request.context.refund_amount=20, user.role="supervisor", safety_mode="read_only", '
-        "run.budget.bucket_tokens.evidence=100:"
+        "run.budget.bucket_tokens.evidence=60:"
     )
     assert "  - tool adp_payments.issue_refund: " in moved
     waits = "active: adp_payments.issue_refund waits for finance_lead"

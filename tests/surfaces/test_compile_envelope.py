@@ -47,7 +47,7 @@ def test_a_bare_envelope_is_completed_and_what_was_assumed_is_said(files: Path) 
 def test_options_fill_the_run_context_of_an_envelope(files: Path) -> None:
     options = ("--role", "support_agent", "--safety-mode", "destructive", "--bucket", "evidence=500")
     result = ctx("compile", "pack.json", "--request", "request.json", *options, cwd=files)
-    assert "allowed, up to destructive" in result.out
+    assert "allowed, in approval mode destructive" in result.out
     assert "+ adp_payments.issue_refund  destructive" in result.out
     assert " of 500\n" in result.out
     assert "moved by" not in result.out

@@ -23,7 +23,7 @@ from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.evidence import Evidence
 from contextplane.model.json.canonical import Json
 from contextplane.model.pack_layers import Guardrail, Rule
-from contextplane.model.tokens import APPROX4
+from contextplane.model.tokens import CALIBRATED1
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.decision import TriggeredGuardrail, TriggerKind
 from contextplane.policy.detect.secrets import secret_shapes
@@ -158,7 +158,7 @@ def find_reasons(
         case.request,
         evidence=case.evidence,
         memories=case.memories,
-        tokens=APPROX4,
+        tokens=CALIBRATED1,
         as_of=case.as_of,
     )
     draft = evaluate_policy(resolve_intent(resolve_scope(redact_inputs(Draft(inputs=inputs)))))

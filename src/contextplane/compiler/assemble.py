@@ -1,20 +1,21 @@
 """Stage `assemble`: builds prompt, manifests, controls and evidence gate from the kept blocks.
 
-The evidence gate says which required names are answered, by what, and whether a decision may rest on it. The texts
-around the blocks are what the model must honor, and its task.
+The evidence gate says which required names are answered, by what, and whether a decision may rest on it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from contextplane.authoring.evidence import POLICY_EVAL
 from contextplane.compiler.digests import text_digest
 from contextplane.compiler.draft import AdmittedEvidence, AssemblePart, Draft, EvidencePart
-from contextplane.compiler.prompt import SYSTEM, prompt_prefix
-from contextplane.compiler.quotation import quote
+from contextplane.compiler.instructions import developer_text, task_text
+from contextplane.compiler.prompt import prompt_prefix
 from contextplane.model.compiled_context import (
     CompiledPrompt,
+    DecisionManifestEntry,
     EvidenceManifestEntry,
     Manifests,
     MemoryManifestEntry,
@@ -24,12 +25,11 @@ from contextplane.model.compiled_context import (
     RuntimeControls,
     ToolManifestEntry,
 )
+from contextplane.model.context_pack import DecisionSpec
 from contextplane.model.evidence import EvidenceGate, RejectedEvidence, Satisfied, Sufficiency, Unanswering, Unresolved
 from contextplane.model.value import Value
 
-__all__ = ["EvidenceSources", "assemble", "developer_text", "evidence_gate", "task_text"]
-
-_HONOR = "Honor the policy_manifest, tool_manifest, runtime_controls, and required_evidence at every step."
+__all__ = ["EvidenceSources", "assemble", "evidence_gate"]
 
 
 class EvidenceSources(Value, frozen=True):
@@ -112,45 +112,6 @@ def _sufficiency(unresolved: list[Unresolved], *, is_open: bool) -> Sufficiency:
     )
 
 
-def developer_text(draft: Draft, controls: RuntimeControls) -> str:
-    """The developer message: the verdict, the controls, the required evidence, and how to speak."""
-    control_lines = _controls(controls, may_wait=draft.policy.verdict.allowed)
-    return "\n".join([_HONOR, *_verdict(draft), *control_lines, *_decisions(draft), draft.inputs.view.tone])
-
-
-def task_text(draft: Draft) -> str:
-    """The task: the message of the request, quoted, and its intent."""
-    return f"Handle: {quote(draft.shown.request.input.message)} (intent={draft.intent.intent})."
-
-
-def _verdict(draft: Draft) -> Iterator[str]:
-    verdict = draft.policy.verdict
-    if verdict.allowed:
-        yield "Policy: allowed, within the controls below."
-    else:
-        why = f": {quote(verdict.reason)}" if verdict.reason else ""
-        yield f"Policy: denied{why}. Do not carry it out; explain, or escalate."
-
-
-def _controls(controls: RuntimeControls, *, may_wait: bool) -> Iterator[str]:
-    """Yield the lines of the controls. A denied request has no approval to wait for."""
-    for words, names in (
-        ("Refuse on", controls.must_refuse),
-        ("Escalate on", controls.must_escalate),
-        ("Wait for approval of", controls.approval_gates_active if may_wait else ()),
-        ("Redact", controls.redaction_rules_active),
-    ):
-        if names:
-            yield f"{words}: {', '.join(names)}."
-
-
-def _decisions(draft: Draft) -> Iterator[str]:
-    for spec in draft.inputs.view.intent(draft.intent.intent).decisions:
-        yield f"Decision {spec.decision_key} ({spec.decision_right}): {' | '.join(spec.allowed_outcomes)}."
-    if draft.evidence.required:
-        yield f"Required evidence: {', '.join(draft.evidence.required)}."
-
-
 def assemble(draft: Draft) -> Draft:
     """Assemble the prompt and the manifests. A dropped block is in no manifest.
 
@@ -163,14 +124,15 @@ def assemble(draft: Draft) -> Draft:
         approval_gates=tuple(_approvals(draft)),
         redaction_rules_active=draft.inputs.view.pack.policy_layer.guardrails.redaction_rules,
     )
+    dropped = {omission.id: omission.reason for omission in draft.budget.omitted}
+    hidden = [ref for block in draft.tools.blocks if block.block_id in dropped for ref in block.provenance_refs]
     prompt = CompiledPrompt(
-        system=SYSTEM,
-        developer=developer_text(draft, controls),
+        system=draft.inputs.view.system,
+        developer=developer_text(draft, hidden),
         task=task_text(draft),
         context_blocks=draft.blocks,
     )
-    prefix = prompt_prefix(prompt)
-    dropped = {omission.id: omission.reason for omission in draft.budget.omitted}
+    prefix = draft.inputs.view.memoize("prefix", lambda: _describe_prefix(prompt))
     manifests = _manifests(draft, dropped)
     part = AssemblePart(
         developer=prompt.developer,
@@ -178,9 +140,8 @@ def assemble(draft: Draft) -> Draft:
         manifests=manifests,
         controls=controls,
         gate=evidence_gate(draft.evidence, _evidence_sources(draft, manifests, dropped), manifests.omission_manifest),
-        fixed_tokens=sum(map(draft.inputs.tokens.count, (prompt.system, prompt.developer, prompt.task))),
-        prefix_hash=text_digest(prefix),
-        prefix_length=len(prefix.encode()),
+        prefix_hash=prefix.hash,
+        prefix_length=prefix.length,
     )
     return replace(draft, prompt=prompt, assemble=part)
 
@@ -191,6 +152,16 @@ def _approvals(draft: Draft) -> Iterator[RequiredApproval]:
     kept = {ref for block in draft.tools.blocks if block.block_id not in dropped for ref in block.provenance_refs}
     for approval in draft.tools.approvals:
         yield replace(approval, capabilities=tuple(name for name in approval.capabilities if name in kept))
+
+
+class _Prefix(NamedTuple):
+    hash: str
+    length: int
+
+
+def _describe_prefix(prompt: CompiledPrompt) -> _Prefix:
+    text = prompt_prefix(prompt)
+    return _Prefix(hash=text_digest(text), length=len(text.encode()))
 
 
 def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:
@@ -222,7 +193,17 @@ def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:
         tool_manifest=tuple(tools),
         evidence_manifest=tuple(evidence),
         memory_manifest=tuple(memories),
+        decision_manifest=tuple(map(_decision_entry, draft.inputs.view.intent(draft.intent.intent).decisions)),
         omission_manifest=(*(omission for part in earlier for omission in part.omitted), *omissions),
+    )
+
+
+def _decision_entry(spec: DecisionSpec) -> DecisionManifestEntry:
+    return DecisionManifestEntry(
+        decision_key=spec.decision_key,
+        decision_right=spec.decision_right,
+        allowed_outcomes=spec.allowed_outcomes,
+        approval_mode=spec.approval_mode,
     )
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from contextplane.compiler.draft import BudgetPart, Draft, Inputs
 from contextplane.compiler.errors import BudgetInvalid, describe_value
+from contextplane.compiler.instructions import count_fixed_tokens
 from contextplane.compiler.prompt import data_block, instruction_block
 from contextplane.compiler.quotation import quote, quote_json
 from contextplane.model.compiled_context import BUCKETS, Bucket, BudgetReport, ContextBlock, EnvironmentValue, Omission
@@ -36,17 +37,19 @@ def business_block(inputs: Inputs) -> ContextBlock:
 def session_block(inputs: Inputs, environment: dict[str, EnvironmentValue]) -> ContextBlock:
     """The block of the request's context and environment, without its message."""
     invoke_input = inputs.request.input
-    lines = [f"{name}: {quote(setting.value)}" for name, setting in environment.items()]
+    # The defaults of the pack are in its own text.
+    facts = {name: setting.value for name, setting in environment.items() if setting.source != "pack"}
     if invoke_input.channel is not None:
-        lines.append(f"channel: {quote(invoke_input.channel)}")
+        facts["channel"] = invoke_input.channel
     if inputs.run_context.user.role is not None:
-        lines.append(f"user role: {quote(inputs.run_context.user.role)}")
+        facts["user role"] = inputs.run_context.user.role
+    parts = [f"{name} {quote(value)}" for name, value in facts.items()]
     if invoke_input.context:
-        lines.append(f"request context: {quote_json(invoke_input.context)}")
+        parts.append(f"context {quote_json(invoke_input.context)}")
     return data_block(
         "session",
         "session",
-        "\n".join(lines),
+        ", ".join(parts),
         inputs.tokens,
         classification=inputs.view.pack.pack_meta.data_classification,
         refs=("request",),
@@ -62,7 +65,7 @@ _OVER_BUCKET, _OVER_TOTAL = "over_budget", "over_total_budget"
 def fit_budget(draft: Draft) -> Draft:
     """Keep or omit every block. Within a bucket the first blocks that fit are kept.
 
-    Then, if all together exceed the total, the last blocks of the lowest priority are omitted first.
+    Then, if all together and the fixed text exceed the total, the last blocks of the lowest priority are omitted first.
     """
     allotted = _bucket_tokens(draft.inputs.run_context.run_budget)
     omitted: list[Omission] = []
@@ -76,10 +79,18 @@ def fit_budget(draft: Draft) -> Draft:
                 room -= size
             else:
                 omitted.append(_omission(block, _OVER_BUCKET))
-    kept, over = _fit_total(kept, draft.inputs.run_context.run_budget.total_tokens)
+    total = draft.inputs.run_context.run_budget.total_tokens
+    hidden = _hidden_tools(omitted)
+    fixed = count_fixed_tokens(draft, hidden)
+    kept, over = _fit_total(kept, total - fixed)
     omitted += [_omission(block, _OVER_TOTAL) for block in over]
+    if more := _hidden_tools(omitted) - hidden:
+        fixed = count_fixed_tokens(draft, hidden | more)
     part = BudgetPart(
-        kept=tuple(block.block_id for block in kept), report=_report(allotted, kept, omitted), omitted=tuple(omitted)
+        kept=tuple(block.block_id for block in kept),
+        report=_report(allotted, kept, omitted, fixed=fixed, total=total),
+        fixed_tokens=fixed,
+        omitted=tuple(omitted),
     )
     return replace(draft, blocks=tuple(kept), budget=part)
 
@@ -153,7 +164,14 @@ def _omission(block: ContextBlock, reason: str) -> Omission:
     )
 
 
-def _report(allotted: dict[Bucket, int], kept: list[ContextBlock], omitted: list[Omission]) -> BudgetReport:
+def _hidden_tools(omitted: Iterable[Omission]) -> frozenset[str]:
+    """The tools whose blocks are omitted. No other text names them."""
+    return frozenset(ref for omission in omitted if omission.bucket == "tool" for ref in omission.source_refs)
+
+
+def _report(
+    allotted: dict[Bucket, int], kept: list[ContextBlock], omitted: list[Omission], *, fixed: int, total: int
+) -> BudgetReport:
     used: dict[Bucket, int] = dict.fromkeys(BUCKETS, 0)
     for block in kept:
         used[block.bucket] += block.tokens or 0
@@ -173,9 +191,11 @@ def _report(allotted: dict[Bucket, int], kept: list[ContextBlock], omitted: list
         for bucket in BUCKETS
         if used[bucket] > allotted[bucket]
     ]
+    if (whole := fixed + sum(used.values())) > total:
+        warnings.append(f"the total is {total} tokens, and what is never dropped takes {whole}")
     return BudgetReport(
         tokens_allocated=allotted,
-        tokens_used_at_compile=sum(used.values()),
+        tokens_used_at_compile=whole,
         tokens_used_by_bucket=used,
         bucket_truncations=dict.fromkeys(dropped, True),
         dropped_block_ids={bucket: tuple(ids) for bucket, ids in dropped.items()},

@@ -1,9 +1,10 @@
 """Writes a compiled context as a request of the common chat APIs.
 
-The cache breakpoint is the end of the prefix. Tool names of these APIs are narrower than ours, so each body comes with
+A cache breakpoint ends what the pack decides. Tool names of these APIs are narrower than ours, so each body comes with
 a map back to the capabilities. They take a schema of arguments only with an object at its root, without alternatives
 there, and with short names. What they do not take is omitted, so that the sent schema refuses no arguments that the
-pack's schema accepts. The block of the tool has the whole schema, and the gateway checks every call against it.
+pack's schema accepts. The description of the tool then has the whole schema, and the gateway checks every call against
+it. Tools stand in their own list and not in the text.
 """
 
 import copy
@@ -14,10 +15,10 @@ from typing import Any
 
 import msgspec
 
+from contextplane.compiler.arguments import describe_arguments, drop_arguments
 from contextplane.compiler.digests import text_digest
 from contextplane.compiler.errors import ChatToolsTooMany
-from contextplane.compiler.prompt import prompt_prefix, prompt_suffix
-from contextplane.compiler.quotation import quote_json
+from contextplane.compiler.prompt import prompt_controls, prompt_prefix, prompt_suffix
 from contextplane.compiler.tools import ToolKind, is_required
 from contextplane.model.arguments import ArgConstraint
 from contextplane.model.compiled_context import ArgumentLimit, CompiledContext
@@ -33,7 +34,7 @@ _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
 _SUFFIX_LENGTH = 8
 _DESCRIPTION_LENGTH = 1024
-_CUT = "...; see its block"
+_CUT = "..."
 _OPENAI_TOOLS = 128
 
 
@@ -109,10 +110,11 @@ def openai_chat(compiled: CompiledContext) -> ChatRequest:
             at="compiled_context#/manifests/tool_manifest",
             hint="surface fewer: by permissions, by a lower safety_mode, or by the budget of the tool bucket",
         )
+    prompt = compiled.compiled_prompt
     body: dict[str, Any] = {
         "messages": [
-            {"role": "system", "content": prompt_prefix(compiled.compiled_prompt)},
-            {"role": "user", "content": prompt_suffix(compiled.compiled_prompt)},
+            {"role": "system", "content": prompt_prefix(prompt) + prompt_controls(prompt, tools=False)},
+            {"role": "user", "content": prompt_suffix(prompt)},
         ],
         "prompt_cache_key": (compiled.context_ledger.prefix_hash or "").removeprefix("sha256:"),
     }
@@ -128,12 +130,19 @@ def openai_chat(compiled: CompiledContext) -> ChatRequest:
 
 
 def anthropic_chat(compiled: CompiledContext) -> ChatRequest:
-    """Messages and tools for an API of Anthropic's form, which caches tools and prefix up to a mark."""
+    """Messages and tools for an API of Anthropic's form, which caches tools and text up to a mark.
+
+    The first mark ends what all requests of the pack share, the second what all steps of the run share.
+    """
     names, tools = _tools(compiled)
-    prefix = {"type": "text", "text": prompt_prefix(compiled.compiled_prompt), "cache_control": {"type": "ephemeral"}}
+    prompt = compiled.compiled_prompt
+    cached = {"cache_control": {"type": "ephemeral"}}
     body: dict[str, Any] = {
-        "system": [prefix],
-        "messages": [{"role": "user", "content": [{"type": "text", "text": prompt_suffix(compiled.compiled_prompt)}]}],
+        "system": [
+            {"type": "text", "text": prompt_prefix(prompt), **cached},
+            {"type": "text", "text": prompt_controls(prompt, tools=False), **cached},
+        ],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": prompt_suffix(prompt)}]}],
     }
     if tools:
         body["tools"] = [
@@ -149,13 +158,17 @@ def _tools(compiled: CompiledContext) -> tuple[dict[str, str], list[_Tool]]:
     for entry in compiled.manifests.tool_manifest:
         for name in entry.capabilities:
             ref, metadata = f"{entry.adapter_id}.{name}", entry.capability_metadata.get(name)
+            supplied = metadata.supplied_by_runtime if metadata else ()
             schema = metadata.input_schema if metadata else None
-            description = lines.get(ref, ref).removesuffix(f"; input {quote_json(schema)}")
-            limits = entry.constraints.get(name, ())
-            by_ref[ref] = (
-                description,
-                copy_schema(schema) if schema else schema_of_limits(limits, metadata.kind if metadata else "write"),
-            )
+            if schema is not None:
+                schema = drop_arguments(schema, supplied)
+            limits = [limit for limit in entry.constraints.get(name, ()) if limit.argument not in supplied]
+            sent = copy_schema(schema) if schema else schema_of_limits(limits, metadata.kind if metadata else "write")
+            description = lines.get(ref, ref)
+            # The arguments stand in the schema, and in words only where the schema had to leave out a part of them.
+            if schema and sent == {"type": "object", "properties": {}, **schema}:
+                description = description.removesuffix(f"; arguments {describe_arguments(schema)}")
+            by_ref[ref] = (description, sent)
     names = _names(sorted(by_ref))
     tools = [
         _Tool(name=name, description=_truncate(by_ref[ref][0]), parameters=by_ref[ref][1])
@@ -165,7 +178,7 @@ def _tools(compiled: CompiledContext) -> tuple[dict[str, str], list[_Tool]]:
 
 
 def _truncate(description: str) -> str:
-    """Shorten a description to the length that APIs take. The block of the tool has all of it."""
+    """Shorten a description to the length that APIs take."""
     if len(description) <= _DESCRIPTION_LENGTH:
         return description
     return f"{description[: _DESCRIPTION_LENGTH - len(_CUT)]}{_CUT}"

@@ -25,7 +25,7 @@ from contextplane.model.compiled_context import CompiledContext, ContextLedger, 
 from contextplane.model.evidence import EvidenceInput, Memory
 from contextplane.model.invoke import InvokeRequest, RunContext
 from contextplane.model.timestamp import Timestamp
-from contextplane.model.tokens import APPROX4, Tokens
+from contextplane.model.tokens import CALIBRATED1, Tokens
 
 __all__ = ["COMPILER_VERSION", "STAGES", "Stage", "compile_context", "compiled_context_hash", "run_stages", "seal"]
 
@@ -60,7 +60,7 @@ def seal(draft: Draft) -> Draft:
         compiled_context_hash="",
         compiler_version=COMPILER_VERSION,
         token_counter=draft.inputs.tokens.name,
-        fixed_tokens=assembled.fixed_tokens,
+        fixed_tokens=draft.budget.fixed_tokens,
         prefix_hash=assembled.prefix_hash,
         prefix_length=assembled.prefix_length,
         lineage=draft.inputs.view.lineage,
@@ -112,7 +112,7 @@ def compile_context(  # noqa: PLR0913  the inputs, each of which shapes what is 
     evidence: Sequence[EvidenceInput] = (),
     memories: Sequence[Memory] = (),
     *,
-    tokens: Tokens = APPROX4,
+    tokens: Tokens = CALIBRATED1,
     as_of: Timestamp | None = None,
 ) -> CompiledContext:
     """Compile a context, or raise with the stage and the place. `as_of`: the moment to judge freshness."""

@@ -149,6 +149,7 @@ class BudgetPart(StagePart, frozen=True, kw_only=True):
 
     kept: tuple[str, ...]
     report: BudgetReport
+    fixed_tokens: int
 
 
 class AssemblePart(StagePart, frozen=True, kw_only=True):
@@ -159,7 +160,6 @@ class AssemblePart(StagePart, frozen=True, kw_only=True):
     manifests: Manifests
     controls: RuntimeControls
     gate: EvidenceGate
-    fixed_tokens: int
     prefix_hash: str
     prefix_length: int
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from contextplane.compiler.draft import Draft, Inputs, PolicyPart
 from contextplane.compiler.prompt import instruction_block
-from contextplane.compiler.quotation import quote
+from contextplane.compiler.quotation import inline, quote
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import Omission, PolicyManifestEntry, PolicyVerdict
 from contextplane.model.json.canonical import Json
@@ -138,21 +138,17 @@ def _notes(decision: PolicyDecision, facts: Facts, shown: Inputs) -> Iterator[st
 
 
 def _describe_effect(inputs: Inputs, applied: RuleEffect, decision: PolicyDecision) -> str:
-    """Describe a rule that took effect in one line. The model reads the decision, and does not make it."""
+    """Describe a rule that took effect in one line. The model reads the decision, and does not make it.
+
+    What it requires and which calls wait stands in the developer text. What it prohibits is not named: a model does not
+    see a tool that it may not call.
+    """
     rationale = inputs.view.rationale(applied.bundle_id, applied.rule_id)
     parts = [_consequence(applied.effect) if applied.undecided is None else _doubt(applied, decision)]
     if rationale:
-        parts.append(f"because {quote(rationale)}")
+        parts.append(inline(rationale))
     if applied.effect.reason:
-        parts.append(f"tell the user {quote(applied.effect.reason)}")
-    if applied.effect.requires:
-        parts.append(f"needs evidence {', '.join(applied.effect.requires)}")
-    if applied.effect.prohibits:
-        parts.append(f"never use {', '.join(applied.effect.prohibits)}")
-    if applied.approval_mode:
-        parts.append(f"approval mode {applied.approval_mode}")
-    if applied.effect.gate_ids:
-        parts.append(f"wait for {', '.join(applied.effect.gate_ids)}")
+        parts.append(f"tell the user: {inline(applied.effect.reason)}")
     return f"{applied.rule_id}: {'; '.join(parts)}"
 
 

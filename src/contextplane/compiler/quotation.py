@@ -4,16 +4,19 @@ import re
 
 import msgspec
 
-from contextplane.compiler.digests import text_digest
 from contextplane.model.invisible_characters import CONTROLS, FORMATTING, LINE_SEPARATORS
 from contextplane.model.json.canonical import canonical
 
-__all__ = ["fence", "quote", "quote_json", "quote_list"]
+__all__ = ["CONTINUES", "inline", "inline_list", "quote", "quote_json", "quote_lines", "quote_word"]
+
+CONTINUES = "| "
+"""Begins every line of a quoted text but its first. No other line of a prompt begins so."""
 
 # The two joiners, which several scripts need, and the character that makes a sign an emoji stay as they are.
 _HIDDEN = re.compile(f"[{CONTROLS}\t\n\r{FORMATTING}{LINE_SEPARATORS}]")
-_START = len("sha256:")
-_END = _START + 16
+_HIDDEN_IN_LINES = re.compile(f"[{CONTROLS}\r{FORMATTING}{LINE_SEPARATORS}]")
+# A name of a piece may end in no colon: the colon ends the names.
+_WORD = re.compile(r"[A-Za-z0-9_./@#+-]+(?::+[A-Za-z0-9_./@#+-]+)*")
 
 
 def quote(text: str) -> str:
@@ -26,6 +29,28 @@ def quote_json(value: object) -> str:
     return _escape_hidden(canonical(value).decode())
 
 
+def inline(text: str) -> str:
+    """The text on one line, without quotes: line breaks and invisible characters are escaped."""
+    return text if text.isascii() and text.isprintable() else _HIDDEN.sub(_escape, text)
+
+
+def inline_list(texts: tuple[str, ...]) -> str:
+    """The texts on one line, separated by semicolons."""
+    return "; ".join(map(inline, texts))
+
+
+def quote_lines(text: str) -> str:
+    """The text in its own lines. Each but the first is marked, so none begins like a line of the prompt."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _HIDDEN_IN_LINES.sub(_escape, text.replace("\r\n", "\n")).replace("\n", f"\n{CONTINUES}")
+
+
+def quote_word(text: str) -> str:
+    """A name as it is if it can be nothing but a name, else as a JSON string."""
+    return text if _WORD.fullmatch(text) else quote(text)
+
+
 def _escape_hidden(json: str) -> str:
     # JSON escapes the ASCII controls already, except the last. All other hidden characters are inside a string.
     if json.isascii() and "\x7f" not in json:
@@ -33,23 +58,11 @@ def _escape_hidden(json: str) -> str:
     return _HIDDEN.sub(_escape, json)
 
 
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
 def _escape(hidden: re.Match[str]) -> str:
+    if hidden[0] in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[hidden[0]]
     units = hidden[0].encode("utf-16-be").hex()
     return "".join(f"\\u{units[n : n + 4]}" for n in range(0, len(units), 4))
-
-
-def quote_list(texts: tuple[str, ...]) -> str:
-    """The texts, each quoted, separated by commas."""
-    return ", ".join(map(quote, texts))
-
-
-def fence(content: str, content_hash: str) -> str:
-    """The mark that opens and closes a block: digits of the hash of its content that do not occur in it.
-
-    No text can be written that contains its own hash. If the first digits occur by chance, others are taken.
-    """
-    code = content_hash[_START:_END]
-    while code in content:
-        content_hash = text_digest(content_hash)
-        code = content_hash[_START:_END]
-    return code

@@ -120,7 +120,7 @@ def _dropped_sizes(compiled: CompiledContext) -> dict[str, str]:
 def _policy_items(compiled: CompiledContext) -> Iterator[ContextItem]:
     verdict = compiled.policy_decision
     if verdict is not None:
-        mode = f"up to {verdict.effective_approval_mode}" if verdict.effective_approval_mode else ""
+        mode = f"in approval mode {verdict.effective_approval_mode}" if verdict.effective_approval_mode else ""
         detail = mode if verdict.allowed else "; ".join(verdict.denials) or verdict.reason or ""
         name = "allowed" if verdict.allowed else "denied"
         words = f"{name}, {detail}" if detail else name

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, assert_never
 import msgspec
 from msgspec.structs import replace
 
+from contextplane.compiler.arguments import describe_arguments, drop_arguments, supplied_arguments
 from contextplane.compiler.draft import Draft, ToolsPart
 from contextplane.compiler.prompt import instruction_block
 from contextplane.compiler.quotation import quote, quote_json
@@ -24,7 +25,7 @@ from contextplane.policy.approval_gates import ActiveGate, active_gates
 from contextplane.policy.decision import ArgumentBound
 from contextplane.policy.tool_surface import OmittedTool, SurfacedTool
 
-__all__ = ["ToolKind", "describe_approval", "describe_limit", "is_required", "sort_limits", "surface_tools"]
+__all__ = ["ToolKind", "describe_limit", "is_required", "sort_limits", "surface_tools"]
 
 ToolKind = Literal["read", "write"]
 """Whether a tool can change anything."""
@@ -102,15 +103,13 @@ def surface_tools(draft: Draft) -> Draft:
     view = inputs.view
     surface = view.tooling.surface(draft.decision, draft.facts.safety_mode)
     gates = active_gates(view.policy, draft.decision, surface, draft.facts)
-    approvals = tuple(map(_required_approval, gates.active))
     descriptions = view.memoize(
-        (surface.tools, approvals, inputs.tokens),
-        lambda: _describe_tools(view, surface.tools, approvals, inputs.tokens),
+        (surface.tools, inputs.tokens), lambda: _describe_tools(view, surface.tools, inputs.tokens)
     )
     part = ToolsPart(
         manifest=tuple(map(_copy_entry, descriptions.manifest)),
         blocks=descriptions.blocks,
-        approvals=approvals,
+        approvals=tuple(map(_required_approval, gates.active)),
         omitted=tuple(map(_omission, surface.left_out)),
         notes=tuple(f"{gate.gate_id} is not active: {gate.why}" for gate in gates.inactive),
     )
@@ -130,20 +129,12 @@ def _required_approval(active: ActiveGate) -> RequiredApproval:
     )
 
 
-def describe_approval(approval: RequiredApproval) -> str:
-    """Describe whom a call waits for: `GATE_FINANCE_APPROVAL (2 of finance_lead)`."""
-    count = f"{approval.approvers} of " if approval.approvers > 1 else ""
-    return f"{approval.gate_id} ({count}{approval.required_approver_role})"
-
-
 class _ToolDescriptions(NamedTuple):
     manifest: tuple[ToolManifestEntry, ...]
     blocks: tuple[ContextBlock, ...]
 
 
-def _describe_tools(
-    view: PackView, surfaced: Iterable[SurfacedTool], approvals: tuple[RequiredApproval, ...], tokens: Tokens
-) -> _ToolDescriptions:
+def _describe_tools(view: PackView, surfaced: Iterable[SurfacedTool], tokens: Tokens) -> _ToolDescriptions:
     """A manifest entry and a block for each adapter, in the order of the document."""
     adapters = _by_adapter(surfaced)
     return _ToolDescriptions(
@@ -152,7 +143,7 @@ def _describe_tools(
             instruction_block(
                 f"tool_{n}",
                 "tool",
-                "\n".join(sorted(_describe_tool(view, tool, approvals) for tool in tools)),
+                "\n".join(sorted(_describe_tool(view, tool) for tool in tools)),
                 tokens,
                 classification=view.pack.pack_meta.data_classification,
                 refs=tuple(tool.capability_id for tool in tools),
@@ -181,6 +172,7 @@ def _entry(view: PackView, adapter_id: str, tools: list[SurfacedTool]) -> ToolMa
                 approval_mode=tool.declared_mode,
                 source="adapter_registry",
                 input_schema=view.input_schema(tool.adapter_id, tool.capability),
+                supplied_by_runtime=_supplied_names(view, tool),
             )
             for tool in tools
         },
@@ -216,22 +208,26 @@ def _omission(left_out: OmittedTool) -> Omission:
     )
 
 
-def _describe_tool(view: PackView, tool: SurfacedTool, approvals: tuple[RequiredApproval, ...]) -> str:
-    """Describe a capability in one line, its id first. Gates are in the order of the pack's gates."""
-    kind = _kind(tool)
-    parts = [f"{tool.capability_id}: {kind}, {tool.declared_mode}"]
-    parts += [
-        f"wait for {describe_approval(approval)}"
-        for approval in approvals
-        if tool.capability_id in approval.capabilities
-    ]
+def _describe_tool(view: PackView, tool: SurfacedTool) -> str:
+    """Describe a capability in one line: its id, whether it writes, and its arguments last."""
+    kind, supplied = _kind(tool), _supplied_names(view, tool)
+    parts = [f"{tool.capability_id}: {'read' if kind == 'read' else f'write, {tool.declared_mode}'}"]
     if evidence := view.evidence_by_tool.get(tool.capability_id):
         parts.append(f"gives {', '.join(evidence)}")
-    parts += filter(None, (describe_limit(limit, kind) for limit in sort_limits(tool.bounds)))
+    limits = [limit for limit in sort_limits(tool.bounds) if limit.argument not in supplied]
+    parts += filter(None, (describe_limit(limit, kind) for limit in limits))
     schema = view.input_schema(tool.adapter_id, tool.capability)
-    if schema is not None:
-        parts.append(f"input {quote_json(schema)}")
+    if schema is not None and (arguments := describe_arguments(drop_arguments(schema, supplied))):
+        parts.append(f"arguments {arguments}")
     return "; ".join(parts)
+
+
+def _supplied_names(view: PackView, tool: SurfacedTool) -> tuple[str, ...]:
+    """The arguments that the runtime supplies: to a tool that only reads, none."""
+    if _kind(tool) == "read":
+        return ()
+    spec = view.capability_specs.get((tool.adapter_id, tool.capability))
+    return supplied_arguments(None if spec is None else spec.idempotency_header)
 
 
 def _kind(tool: SurfacedTool) -> ToolKind:

@@ -3,7 +3,7 @@
 It includes the texts that only the pack decides: what the business does, and how the agent speaks.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -12,48 +12,85 @@ import msgspec
 from contextplane.authoring.evidence import default_evidence_name
 from contextplane.compiler.digests import canonical_input, digest_of_bytes, digest_of_input
 from contextplane.compiler.errors import input_error, type_problem
-from contextplane.compiler.quotation import quote, quote_list
+from contextplane.compiler.prompt import SYSTEM
+from contextplane.compiler.quotation import inline, inline_list
 from contextplane.model.compiled_context import Lineage
-from contextplane.model.context_pack import Audience, BusinessContext, ContextPack, DecisionSpec, ToneAndComms
+from contextplane.model.context_pack import (
+    Audience,
+    BusinessContext,
+    ContextPack,
+    DecisionSpec,
+    EnvironmentDefaults,
+    ToneAndComms,
+)
 from contextplane.model.json.canonical import collect_floats
-from contextplane.model.pack_layers import RequestFact, Rule
+from contextplane.model.pack_layers import CapabilitySpec, Guardrail, RequestFact, Rule
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.redaction.redactor import Redactor
 from contextplane.policy.redaction.schema_marks import SchemaMarks
 from contextplane.policy.request_facts import request_facts_by_intent
 from contextplane.policy.tool_surface import ToolProgram
 
-__all__ = ["IntentView", "PackView", "business_text", "tone_text"]
+__all__ = ["IntentView", "PackView", "business_text", "decisions_text", "tone_text"]
 
 
 def business_text(business: BusinessContext) -> str:
     """The business text: what it does, for whom, and what it never does."""
     summary = business.summary
-    lines = [f"What we do: {quote(summary.what_we_do)}"]
+    lines = [f"What we do: {inline(summary.what_we_do)}"]
     if summary.who_we_serve:
-        lines.append(f"Whom we serve: {quote_list(summary.who_we_serve)}")
+        lines.append(f"For: {inline_list(summary.who_we_serve)}")
     if summary.differentiators:
-        lines.append(f"What sets us apart: {quote_list(summary.differentiators)}")
+        lines.append(f"Known for: {inline_list(summary.differentiators)}")
     if business.non_negotiables:
         lines.append("Non-negotiable:")
-        lines += [f"- {quote(non_negotiable)}" for non_negotiable in business.non_negotiables]
+        lines += [f"- {inline(non_negotiable)}" for non_negotiable in business.non_negotiables]
     return "\n".join(lines)
 
 
 def tone_text(tone: ToneAndComms) -> str:
     """The text on how the agent speaks. It says that policy overrides it."""
-    lines = [f"Voice: {quote_list(tone.voice_attributes)}."] if tone.voice_attributes else []
+    lines = [f"Voice: {inline_list(tone.voice_attributes)}."] if tone.voice_attributes else []
     lines += _habits("", Audience(do=tone.do, dont=tone.dont))
     lines += _habits("To customers: ", tone.customer_facing)
     lines += _habits("To operators: ", tone.operator_facing)
-    return "\n".join(["How you speak never overrides policy or controls.", *lines])
+    return "\n".join(["# How you speak, never above policy", *lines]) if lines else ""
 
 
 def _habits(audience: str, habits: Audience | None) -> list[str]:
     if habits is None:
         return []
-    lines = [f"{audience}Do: {quote_list(habits.do)}."] if habits.do else []
-    return lines + ([f"{audience}Do not: {quote_list(habits.dont)}."] if habits.dont else [])
+    lines = [f"{audience}Do: {inline_list(habits.do)}."] if habits.do else []
+    return lines + ([f"{audience}Do not: {inline_list(habits.dont)}."] if habits.dont else [])
+
+
+def decisions_text(pack: ContextPack) -> str:
+    """The text on what every decision of the pack can end in, on its guardrails and on its defaults."""
+    lines = [
+        f"{spec.decision_key} ({spec.decision_right}): {' | '.join(spec.allowed_outcomes)}"
+        for spec in pack.decision_layer.decision_specs
+    ]
+    guardrails, defaults = pack.policy_layer.guardrails, pack.pack_meta.environment_defaults
+    for words, names in (
+        ("Refuse on", [*map(_label, guardrails.must_refuse)]),
+        ("Escalate on", [*map(_label, guardrails.must_escalate)]),
+        ("Redact", [*guardrails.redaction_rules]),
+        ("Unless told otherwise", [f"{name} {inline(value)}" for name, value in environment_values(defaults)]),
+    ):
+        if names:
+            lines.append(f"{words}: {', '.join(names)}.")
+    return "\n".join(["# Decisions", *lines])
+
+
+def environment_values(defaults: EnvironmentDefaults) -> Iterator[tuple[str, str]]:
+    """Yield the defaults that the pack states, by name."""
+    for name, value in msgspec.structs.asdict(defaults).items():
+        if isinstance(value, str):
+            yield name, value
+
+
+def _label(guardrail: str | Guardrail) -> str:
+    return guardrail if isinstance(guardrail, str) else guardrail.id
 
 
 T = TypeVar("T")
@@ -177,9 +214,10 @@ class PackView:
         return business_text(self.pack.business_context)
 
     @cached_property
-    def tone(self) -> str:
-        """The text on how the agent speaks."""
-        return tone_text(self.pack.tone_and_comms)
+    def system(self) -> str:
+        """The system text: who the model is, how it speaks, and what its decisions can end in."""
+        parts = (SYSTEM, tone_text(self.pack.tone_and_comms), decisions_text(self.pack))
+        return "\n\n".join(filter(None, parts))
 
     @cached_property
     def policy(self) -> PolicyProgram:
@@ -228,7 +266,8 @@ class PackView:
         return self._rationales[bundle_id, rule_id]
 
     def input_schema(self, adapter_id: str, capability: str) -> dict[str, Any] | None:
-        return self._schemas.get((adapter_id, capability))
+        spec = self.capability_specs.get((adapter_id, capability))
+        return None if spec is None else spec.input_schema
 
     def intent(self, intent: str) -> IntentView:
         """The decisions that rules or templates bind to the intent, in the order of the document."""
@@ -256,12 +295,11 @@ class PackView:
         }
 
     @cached_property
-    def _schemas(self) -> dict[tuple[str, str], dict[str, Any]]:
+    def capability_specs(self) -> dict[tuple[str, str], CapabilitySpec]:
         return {
-            (adapter.adapter_id, name): spec.input_schema
+            (adapter.adapter_id, name): spec
             for adapter in self.pack.tooling_layer.adapter_registry
             for name, spec in adapter.capability_specs.items()
-            if spec.input_schema is not None
         }
 
     @cached_property

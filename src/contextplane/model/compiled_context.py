@@ -24,6 +24,7 @@ __all__ = [
     "CompiledPrompt",
     "ContextBlock",
     "ContextLedger",
+    "DecisionManifestEntry",
     "DefaultSource",
     "EnvironmentValue",
     "EvidenceManifestEntry",
@@ -45,7 +46,7 @@ __all__ = [
 Bucket = Literal["business", "policy", "tool", "evidence", "memory", "session"]
 
 BUCKETS: tuple[Bucket, ...] = ("business", "policy", "tool", "evidence", "memory", "session")
-"""In the order of the prompt: content that never changes in a run comes first."""
+"""In descending priority."""
 
 PRIORITIES: dict[Bucket, int] = {
     "business": 90,
@@ -62,7 +63,7 @@ InstructionTreatment = Literal["instruction", "data_only"]
 
 
 class ContextBlock(Document, frozen=True, omit_defaults=True):
-    """One block. `tokens` counts it as it stands in the prompt, with its delimiters."""
+    """One block. `tokens` counts it as it stands in the prompt, data with its label and source."""
 
     block_id: str
     bucket: Bucket
@@ -130,7 +131,8 @@ class StageRecord(Document, frozen=True, omit_defaults=True):
 class ContextLedger(Document, frozen=True, omit_defaults=True):
     """`inputs` holds a digest of every input, so that a change of any of them moves the hash.
 
-    `fixed_tokens` counts what stands in no bucket: system, developer and task.
+    `fixed_tokens` counts what stands in no bucket: system, developer, task and what frames the blocks. `prefix_hash`
+    and `prefix_length` (in bytes) are of the part that only the pack decides.
     """
 
     pack_ref: str
@@ -168,13 +170,17 @@ class PolicyManifestEntry(Document, frozen=True, omit_defaults=True):
 
 
 class CapabilityMetadata(Document, frozen=True, omit_defaults=True):
-    """How much one capability can do, and where that is declared."""
+    """How much one capability can do, and where that is declared.
+
+    `supplied_by_runtime`: the arguments that the runtime adds to a call. The model is not asked for them.
+    """
 
     kind: Literal["read", "write"]
     risk_level: str
     approval_mode: ApprovalMode
     source: Literal["adapter_registry"]
     input_schema: dict[str, Any] | None = None
+    supplied_by_runtime: tuple[str, ...] = ()
 
 
 class ArgumentLimit(Document, frozen=True, omit_defaults=True):
@@ -234,6 +240,15 @@ class Omission(Document, frozen=True, omit_defaults=True):
     places: tuple[str, ...] = ()
 
 
+class DecisionManifestEntry(Document, frozen=True):
+    """A decision that the request can end in: all of its outcomes, and how far it may go."""
+
+    decision_key: str
+    decision_right: str
+    allowed_outcomes: tuple[str, ...]
+    approval_mode: ApprovalMode
+
+
 class Manifests(Document, frozen=True):
     """What shaped the run, what it may use, what it rests on, what it remembers, and all that was left out."""
 
@@ -241,6 +256,7 @@ class Manifests(Document, frozen=True):
     tool_manifest: tuple[ToolManifestEntry, ...]
     evidence_manifest: tuple[EvidenceManifestEntry, ...]
     memory_manifest: tuple[MemoryManifestEntry, ...] = ()
+    decision_manifest: tuple[DecisionManifestEntry, ...] = ()
     omission_manifest: tuple[Omission, ...] = ()
 
 

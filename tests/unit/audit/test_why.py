@@ -74,11 +74,11 @@ def test_the_fewest_changes_that_flip_it_are_told(
 @pytest.mark.parametrize(
     ("name", "of", "flip"),
     [
-        ("ev_4", put(SHOWN, {"/run_context/run_budget/bucket_tokens/evidence": 100}), "bucket_tokens.evidence=216"),
+        ("ev_4", put(SHOWN, {"/run_context/run_budget/bucket_tokens/evidence": 100}), "bucket_tokens.evidence=127"),
         (
             CASE["evidence"][4],
             put(SHOWN, {"/run_context/run_budget/bucket_tokens/evidence": 100}),
-            "bucket_tokens.evidence=216",
+            "bucket_tokens.evidence=127",
         ),
         (CASE["evidence"][0], put(SHOWN, {"/environment/snapshot": "later"}), "kg_2026_05_03_T0930"),
         (

@@ -75,10 +75,10 @@ def test_what_was_noticed_of_a_gate_stands_in_its_line_alone(tmp_path: Path) -> 
 
 
 def test_what_does_not_fit_is_told_with_its_size_and_with_what_is_left(tmp_path: Path) -> None:
-    narrow = put(SHOWN, {"/run_context/run_budget/bucket_tokens/tool": 60})
+    narrow = put(SHOWN, {"/run_context/run_budget/bucket_tokens/tool": 30})
     for of in (narrow, put(narrow, {"/run_context/run_budget/total_tokens": 0})):
         assert re.search(
-            r"issue_refund +over_budget: takes \d+ tokens, and 7 of 60 are left in tool\n", shown(tmp_path, of)
+            r"issue_refund +over_budget: takes \d+ tokens, and \d+ of 30 are left in tool\n", shown(tmp_path, of)
         )
     text = shown(tmp_path, put(SHOWN, {"/run_context/run_budget/total_tokens": 0}))
     assert re.search(
@@ -90,9 +90,7 @@ def test_what_does_not_fit_is_told_with_its_size_and_with_what_is_left(tmp_path:
 
 def test_what_something_is_now_is_told_however_long_it_was_before(tmp_path: Path) -> None:
     text = shown(tmp_path, SHOWN, "request.context.refund_amount=20")
-    assert re.search(
-        r"R_HIGH_VALUE_REQUIRES_APPROVAL: .*\.\.\. -> no_else: its if is false, and it has no else\n", text
-    )
+    assert re.search(r"R_HIGH_VALUE_REQUIRES_APPROVAL: .* -> no_else: its if is false, and it has no else\n", text)
 
 
 @pytest.mark.parametrize("columns", [80, 110])

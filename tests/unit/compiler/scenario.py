@@ -14,7 +14,7 @@ from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import CompiledContext, Lineage
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.timestamp import Timestamp
-from contextplane.model.tokens import APPROX4, Tokens
+from contextplane.model.tokens import CALIBRATED1, Tokens
 
 __all__ = [
     "CASE",
@@ -80,7 +80,7 @@ def view_of(plain_inputs: Mapping[str, Any]) -> PackView:
     )
 
 
-def compile_plain(plain_inputs: Mapping[str, Any], tokens: Tokens = APPROX4) -> CompiledContext:
+def compile_plain(plain_inputs: Mapping[str, Any], tokens: Tokens = CALIBRATED1) -> CompiledContext:
     return compile_context(
         view_of(plain_inputs),
         read_run_context(plain_inputs["run_context"]),
@@ -92,7 +92,7 @@ def compile_plain(plain_inputs: Mapping[str, Any], tokens: Tokens = APPROX4) -> 
     )
 
 
-def compile_scenario(*, tokens: Tokens = APPROX4, **changes: Any) -> CompiledContext:  # noqa: ANN401  any JSON
+def compile_scenario(*, tokens: Tokens = CALIBRATED1, **changes: Any) -> CompiledContext:  # noqa: ANN401  any JSON
     """The shown scenario after these changes."""
     return compile_plain(inputs(**changes), tokens)
 

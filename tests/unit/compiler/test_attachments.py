@@ -92,7 +92,7 @@ def test_hostile_names_of_attachments_stay_inside_their_block() -> None:
     parsed = parse_prompt(
         prompt_text(compile_attached(attachment(artifact_id=HOSTILE, media_type=HOSTILE), run=room).compiled_prompt)
     )
-    assert [kind for kind, _ in parsed.blocks].count("data") == 8
+    assert [item.label for item in parsed.items] == ["1", "2", "3", "4", "5", "6", "m1", "request"]
     for line in parsed.outside:
-        assert not line.startswith(("SYSTEM", "<<", "R_EVIL"))
+        assert not line.startswith(("SYSTEM", "<", "[", "R_EVIL"))
         assert line.isprintable()

@@ -1,5 +1,6 @@
 """Blocks are kept whole or not at all, by bucket and then within the total; what is dropped is told."""
 
+from contextplane.compiler.prompt import prompt_text
 from contextplane.model.compiled_context import BUCKETS
 from contextplane.model.tokens import APPROX4
 from contextplane.testing.proofs import proves
@@ -28,8 +29,12 @@ def test_budgets_smaller_than_every_block_drop_all_but_the_non_negotiables(total
     assert "never expose payment details in customer messages" in block.content
     report = context.budget_report
     assert report.bucket_truncations == dict.fromkeys(BUCKETS[1:], True)
-    assert report.warnings[-1] == "business bucket exceeded budget; kept a block that is never dropped"
-    assert report.tokens_used_by_bucket["business"] == report.tokens_used_at_compile == block.tokens
+    assert "business bucket exceeded budget; kept a block that is never dropped" in report.warnings
+    assert report.tokens_used_by_bucket["business"] == block.tokens
+    whole = (block.tokens or 0) + (context.context_ledger.fixed_tokens or 0)
+    assert report.tokens_used_at_compile == whole
+    too_small = f"the total is {total} tokens, and what is never dropped takes {whole}"
+    assert (report.warnings[-1] == too_small) is (total < whole)
     assert context.manifests.tool_manifest == ()
     assert {omission.id for omission in context.manifests.omission_manifest if omission.kind == "tool"} == {
         "adp_orders.lookup",
@@ -75,7 +80,8 @@ def test_a_bucket_one_token_short_loses_its_last_block_and_the_report_counts_wha
     whole = compile_scenario()
     used = whole.budget_report.tokens_used_by_bucket
     allotted = {name: tokens - (name == bucket) for name, tokens in used.items()}
-    context = compile_scenario(run={TOKENS: allotted, "/run_budget/total_tokens": sum(used.values())})
+    fixed = whole.context_ledger.fixed_tokens or 0
+    context = compile_scenario(run={TOKENS: allotted, "/run_budget/total_tokens": sum(used.values()) + fixed})
     report, blocks = context.budget_report, context.compiled_prompt.context_blocks
     last = [block for block in whole.compiled_prompt.context_blocks if block.bucket == bucket][-1]
     assert blocks == tuple(block for block in whole.compiled_prompt.context_blocks if block != last)
@@ -84,12 +90,33 @@ def test_a_bucket_one_token_short_loses_its_last_block_and_the_report_counts_wha
     assert report.tokens_used_by_bucket == {
         name: sum(block.tokens or 0 for block in blocks if block.bucket == name) for name in BUCKETS
     }
-    assert report.tokens_used_at_compile == sum(used.values()) - (last.tokens or 0)
+    shorter = context.context_ledger.fixed_tokens or 0
+    assert shorter <= fixed
+    assert report.tokens_used_at_compile == sum(used.values()) - (last.tokens or 0) + shorter
+
+
+def test_the_fixed_text_counts_against_the_total() -> None:
+    whole = compile_scenario()
+    used = whole.budget_report.tokens_used_at_compile
+    assert used == sum(whole.budget_report.tokens_used_by_bucket.values()) + (whole.context_ledger.fixed_tokens or 0)
+    assert compile_scenario(run={"/run_budget/total_tokens": used}).budget_report.dropped_block_ids == {}
+    longer = {"/input/message": "Refund order ord_881 for INR 4200, and tell me when the money will be there."}
+    context = compile_scenario(run={"/run_budget/total_tokens": used}, request=longer)
+    assert context.budget_report.dropped_block_ids == {"session": ("session",)}
+
+
+def test_a_call_that_does_not_fit_is_not_said_to_wait() -> None:
+    refund = "adp_payments.issue_refund"
+    assert f"{refund} waits" in compile_scenario().compiled_prompt.developer
+    context = compile_scenario(run={f"{TOKENS}/tool": 0})
+    assert refund not in prompt_text(context.compiled_prompt)
+    assert context.runtime_controls.approval_gates_active == ("GATE_FINANCE_APPROVAL",)
 
 
 def test_what_fits_exactly_is_kept() -> None:
-    used = compile_scenario().budget_report.tokens_used_by_bucket
-    exactly = {TOKENS: dict(used), "/run_budget/total_tokens": sum(used.values())}
+    report = compile_scenario().budget_report
+    used = report.tokens_used_by_bucket
+    exactly = {TOKENS: dict(used), "/run_budget/total_tokens": report.tokens_used_at_compile}
     assert compile_scenario(run=exactly).budget_report.bucket_truncations == {}
     one_less = {TOKENS: {**used, "session": used["session"] - 1}}
     assert compile_scenario(run=one_less).budget_report.dropped_block_ids == {"session": ("session",)}

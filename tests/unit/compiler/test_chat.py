@@ -7,7 +7,7 @@ import jsonschema_rs
 import pytest
 
 from contextplane.compiler.chat import anthropic_chat, openai_chat
-from contextplane.compiler.prompt import prompt_prefix, prompt_suffix
+from contextplane.compiler.prompt import prompt_controls, prompt_prefix, prompt_suffix, prompt_text
 from contextplane.model.compiled_context import CompiledContext
 from tests.unit.compiler.scenario import PACK, compile_scenario, put
 
@@ -25,23 +25,24 @@ def tools_of(context: CompiledContext) -> dict[str, dict[str, Any]]:
     return {openai.capabilities[name]: schema for name, schema in first.items()}
 
 
-def test_messages_of_the_openai_form_end_the_first_one_where_the_prefix_ends() -> None:
+def test_messages_of_the_openai_form_end_the_first_one_where_the_data_begins() -> None:
     context = compile_scenario()
-    body = openai_chat(context).body
+    body, prompt = openai_chat(context).body, context.compiled_prompt
     assert body["messages"] == [
-        {"role": "system", "content": prompt_prefix(context.compiled_prompt)},
-        {"role": "user", "content": prompt_suffix(context.compiled_prompt)},
+        {"role": "system", "content": prompt_prefix(prompt) + prompt_controls(prompt, tools=False)},
+        {"role": "user", "content": prompt_suffix(prompt)},
     ]
     assert f"sha256:{body['prompt_cache_key']}" == context.context_ledger.prefix_hash
     assert [tool["type"] for tool in body["tools"]] == ["function"] * 3
 
 
-def test_messages_of_the_anthropic_form_have_the_breakpoint_at_the_end_of_the_prefix() -> None:
+def test_messages_of_the_anthropic_form_have_breakpoints_where_the_pack_and_the_run_end() -> None:
     context = compile_scenario()
     body = anthropic_chat(context).body
-    (system,) = body["system"]
-    assert system["text"] == prompt_prefix(context.compiled_prompt)
-    assert system["cache_control"] == {"type": "ephemeral"}
+    pack, run = body["system"]
+    assert pack["text"] == prompt_prefix(context.compiled_prompt)
+    assert run["text"] == prompt_controls(context.compiled_prompt, tools=False)
+    assert pack["cache_control"] == run["cache_control"] == {"type": "ephemeral"}
     assert body["messages"] == [
         {"role": "user", "content": [{"type": "text", "text": prompt_suffix(context.compiled_prompt)}]}
     ]
@@ -51,17 +52,56 @@ def test_messages_of_the_anthropic_form_have_the_breakpoint_at_the_end_of_the_pr
 def test_tools_stand_by_id_with_what_their_block_says() -> None:
     body = anthropic_chat(compile_scenario()).body
     assert [(tool["name"], tool["description"]) for tool in body["tools"]] == [
-        ("adp_orders_lookup", "read, read_only; gives order_lookup"),
-        (
-            "adp_payments_issue_refund",
-            (
-                "write, destructive; wait for GATE_FINANCE_APPROVAL (finance_lead); amount_inr at least 1, "
-                "at most 50000; "
-                "idempotency_key required"
-            ),
-        ),
-        ("adp_policy_eval", "read, read_only; gives policy_eval"),
+        ("adp_orders_lookup", "read; gives order_lookup"),
+        ("adp_payments_issue_refund", "write, destructive; amount_inr at least 1, at most 50000"),
+        ("adp_policy_eval", "read; gives policy_eval"),
     ]
+
+
+def test_tools_stand_in_their_list_and_not_in_the_text() -> None:
+    context = compile_scenario(run={"/user/role": "supervisor"}, request={"/input/context/refund_amount": 5})
+    for chat in (openai_chat(context), anthropic_chat(context)):
+        texts = str({name: part for name, part in chat.body.items() if name != "tools"})
+        assert not any(tool in texts for tool in context.context_ledger.tools)
+
+
+@pytest.mark.parametrize(
+    ("spec", "constraints"),
+    [
+        ({}, {"idempotency_key": {"required": True}, "amount_inr": {"min": 1}}),
+        ({"idempotency_header": "X-Request-Key"}, {"x_request_key": {"required": True}, "amount_inr": {"min": 1}}),
+        (
+            {
+                "input_schema": {
+                    "type": "object",
+                    "properties": {"idempotency_key": {"type": "string"}, "amount_inr": {}},
+                }
+            },
+            {},
+        ),
+        (
+            {
+                "idempotency_header": "X-Request-Key",
+                "input_schema": {
+                    "type": "object",
+                    "properties": {"x_request_key": {}, "amount_inr": {"type": "number"}},
+                    "required": ["x_request_key"],
+                },
+            },
+            {},
+        ),
+    ],
+)
+def test_the_model_is_not_asked_for_the_key_that_the_runtime_adds(
+    spec: dict[str, Any], constraints: dict[str, Any]
+) -> None:
+    specs = {"/tooling_layer/adapter_registry/2/capability_specs": {"issue_refund": spec}, REFUND: constraints}
+    context = compile_scenario(pack=specs)
+    schema = tools_of(context)["adp_payments.issue_refund"]
+    assert [*schema["properties"]] == ["amount_inr"]
+    assert "required" not in schema
+    text = prompt_text(context.compiled_prompt) + str(openai_chat(context).body)
+    assert re.search("idempotency|request.key", text, re.IGNORECASE) is None
 
 
 def test_the_order_of_tools_in_the_pack_changes_nothing_that_is_cached() -> None:
@@ -93,9 +133,8 @@ def test_a_schema_is_made_from_the_constraints() -> None:
         "properties": {
             "amount_inr": {"type": "number", "minimum": 1, "maximum": 50000},
             "currency": {"enum": ["INR"]},
-            "idempotency_key": {"type": "string", "pattern": "^ik_"},
         },
-        "required": ["amount_inr", "idempotency_key"],
+        "required": ["amount_inr"],
     }
     jsonschema_rs.Draft202012Validator(schema)
 
@@ -105,7 +144,7 @@ def test_constraints_of_permission_and_rule_hold_together() -> None:
     context = compile_scenario(pack={rule: {"amount_inr": {"max": 5000}}})
     schema = tools_of(context)["adp_payments.issue_refund"]
     validator = jsonschema_rs.Draft202012Validator(schema)
-    good = {"amount_inr": 5000, "idempotency_key": "k"}
+    good = {"amount_inr": 5000}
     assert validator.is_valid(good)
     assert not validator.is_valid({**good, "amount_inr": 5001})
     assert not validator.is_valid({**good, "amount_inr": 0})

@@ -4,8 +4,11 @@ from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from contextplane.compiler.compile import STAGES
+from contextplane.compiler.prompt import FRAME, prompt_text
+from contextplane.model.tokens import CALIBRATED1
 from contextplane.testing.proofs import proves
 from tests.support.cases import cases
 from tests.unit.compiler.scenario import CASE, PACK, compile_scenario, inputs, plain, view_of
@@ -66,20 +69,19 @@ def test_the_business_block_holds_the_business_context_and_nothing_of_the_reques
 
 
 @proves("context-pack:tone-and-comms:response-style")
-def test_tone_is_in_the_developer_text_below_policy() -> None:
+def test_tone_is_in_the_system_text_below_policy() -> None:
     changes = {
         "/tone_and_comms/customer_facing": {"do": ["say sorry"]},
         "/tone_and_comms/operator_facing": {"dont": ["omit rule ids"]},
     }
-    developer = compile_scenario(pack=changes).compiled_prompt.developer
-    lines = developer.split("\n")
-    assert lines[-6:] == [
-        "How you speak never overrides policy or controls.",
-        'Voice: "clear", "neutral".',
-        'Do: "cite policy", "explain approval status".',
-        'Do not: "promise outcomes before approval", "expose internal rule IDs to customers".',
-        'To customers: Do: "say sorry".',
-        'To operators: Do not: "omit rule ids".',
+    system = compile_scenario(pack=changes).compiled_prompt.system
+    assert system.split("\n\n")[1].split("\n") == [
+        "# How you speak, never above policy",
+        "Voice: clear; neutral.",
+        "Do: cite policy; explain approval status.",
+        "Do not: promise outcomes before approval; expose internal rule IDs to customers.",
+        "To customers: Do: say sorry.",
+        "To operators: Do not: omit rule ids.",
     ]
 
 
@@ -256,7 +258,8 @@ def test_every_stage_leaves_a_hash_in_the_order_of_the_table() -> None:
         ({"evidence": []}, "evidence"),
         ({"memories": []}, "memory"),
         ({"request": {"/input/channel": "mail"}}, "budget"),
-        ({"request": {"/input/message": "Refund it."}}, "assemble"),
+        ({"request": {"/input/message": "Refund it."}}, "budget"),
+        ({"request": {"/input/message": "Refund order ord_882 for INR 4200."}}, "assemble"),
     ],
 )
 def test_stage_hashes_name_the_first_stage_that_drifted(changes: dict[str, Any], first: str) -> None:
@@ -282,11 +285,9 @@ def test_a_tool_tells_its_bounds_and_its_input() -> None:
     context = compile_scenario(pack=changes)
     (block,) = [block for block in context.compiled_prompt.context_blocks if block.block_id == "tool_2"]
     assert block.content == (
-        "adp_payments.issue_refund: write, destructive; wait for GATE_FINANCE_APPROVAL (finance_lead); "
+        "adp_payments.issue_refund: write, destructive; "
         "amount_inr at least 0.5, at most 50000, unless approved; "
-        'currency one of ["INR","EUR"]; '
-        'idempotency_key required, matching "^ik_[a-z0-9]{16}$"; '
-        'input {"properties":{"amount_inr":{"type":"number"}},"type":"object"}'
+        'currency one of ["INR","EUR"]; arguments amount_inr?: number'
     )
     (entry,) = [entry for entry in context.manifests.tool_manifest if entry.adapter_id == "adp_payments"]
     assert [limit.argument for limit in entry.constraints["issue_refund"]] == [
@@ -299,8 +300,37 @@ def test_a_tool_tells_its_bounds_and_its_input() -> None:
 @pytest.mark.parametrize("amount", [2000, 4200])
 def test_a_tool_waits_only_for_gates_that_are_active(amount: int) -> None:
     context = compile_scenario(request={"/input/context/refund_amount": amount})
-    (block,) = [block for block in context.compiled_prompt.context_blocks if block.block_id == "tool_2"]
-    assert ("wait for GATE_FINANCE_APPROVAL" in block.content) == (amount > 3000)
+    line = "adp_payments.issue_refund waits for approval by finance_lead (GATE_FINANCE_APPROVAL)."
+    assert (line in context.compiled_prompt.developer.split("\n")) == (amount > 3000)
+
+
+def test_a_gate_that_only_a_rule_asks_for_holds_every_call_that_writes() -> None:
+    context = compile_scenario(pack={"/tooling_layer/permissions/2/requires_approval_gate": None})
+    line = "adp_payments.issue_refund waits for approval by finance_lead (GATE_FINANCE_APPROVAL)."
+    assert line in context.compiled_prompt.developer.split("\n")
+
+
+def test_a_denied_request_waits_for_nobody() -> None:
+    context = compile_scenario(request={"/input/context/identity_verified": False})
+    assert "wait" not in context.compiled_prompt.developer
+    reason = "Identity not verified; refund path blocked"
+    assert f"This request is denied: {reason}. Do not carry it out" in context.compiled_prompt.developer
+
+
+def test_a_model_is_not_told_of_a_tool_that_it_may_not_call() -> None:
+    changes = {"/policy_layer/policy_bundles/0/policy_dsl/rules/0/then/prohibits": ["adp_orders.lookup"]}
+    context = compile_scenario(pack=changes)
+    assert "adp_orders.lookup" not in prompt_text(context.compiled_prompt)
+
+
+def test_all_outcomes_of_the_decisions_are_in_the_manifest() -> None:
+    (entry,) = compile_scenario().manifests.decision_manifest
+    assert plain(entry) == {
+        "decision_key": "support.refund.execute",
+        "decision_right": "execute",
+        "allowed_outcomes": ["approved", "denied", "escalated"],
+        "approval_mode": "destructive",
+    }
 
 
 @pytest.mark.parametrize(("typed", "stored"), [(50000.0, 50000), (0.10, 0.1), (-0.0, 0)])
@@ -316,8 +346,10 @@ def test_a_pack_compiles_alike_before_and_after_it_was_stored(typed: float, stor
 def test_the_ledger_counts_what_stands_in_no_bucket() -> None:
     context = compile_scenario()
     prompt = context.compiled_prompt
-    counted = sum(-(-len(text) // 4) for text in (prompt.system, prompt.developer, prompt.task))
-    assert context.context_ledger.fixed_tokens == counted
+    texts = (prompt.system, FRAME, prompt.developer, prompt.task)
+    assert context.context_ledger.fixed_tokens == sum(map(CALIBRATED1.count, texts))
+    without_blocks = prompt_text(replace(prompt, context_blocks=()))
+    assert all(line in without_blocks.split("\n") for text in texts if text != FRAME for line in text.split("\n"))
 
 
 def test_what_a_pack_and_a_request_do_not_say_is_not_told() -> None:
@@ -334,8 +366,8 @@ def test_what_a_pack_and_a_request_do_not_say_is_not_told() -> None:
         memories=[],
     )
     blocks = {block.block_id: block.content for block in context.compiled_prompt.context_blocks}
-    assert blocks["biz_summary"] == 'What we do: "Support"'
-    assert blocks["session"].split("\n")[-1] == 'region: "ap-south-1"'
+    assert blocks["biz_summary"] == "What we do: Support"
+    assert blocks["session"] == 'language "en-IN"'
     doubt = 'undecided, because "request.context.identity_verified" is missing'
     assert blocks["pol_0"].startswith(
         f"R_REFUND_REQUIRES_IDV: {doubt}, so the restrictions of both of its branches hold"
@@ -343,7 +375,7 @@ def test_what_a_pack_and_a_request_do_not_say_is_not_told() -> None:
     assert "allowed" not in blocks["pol_0"]
     assert context.manifests.policy_manifest[0].rule_ids == ()
     assert context.manifests.policy_manifest[0].undecided == ("R_REFUND_REQUIRES_IDV", "R_HIGH_VALUE_REQUIRES_APPROVAL")
-    assert context.compiled_prompt.developer.endswith("How you speak never overrides policy or controls.")
+    assert "How you speak" not in context.compiled_prompt.system
 
 
 def test_what_is_kept_of_many_surfaces_stays_bounded() -> None:

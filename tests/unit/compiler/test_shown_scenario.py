@@ -81,7 +81,7 @@ def test_manifests_and_controls_are_those_that_are_shown() -> None:
 def test_the_prompt_begins_as_shown_and_quotes_the_message() -> None:
     prompt = plain(compile_scenario())["compiled_prompt"]
     assert prompt.keys() == {"system", "developer", "task", "context_blocks"}
-    assert prompt["system"].startswith("You are an agent governed by ContextOS.")
+    assert prompt["system"].startswith("You are an agent governed by a context pack.")
     honor = "Honor the policy_manifest, tool_manifest, runtime_controls, and required_evidence at every step."
     assert prompt["developer"].startswith(honor)
     assert prompt["task"] == SHOWN["task"]
@@ -98,12 +98,13 @@ def test_the_prompt_begins_as_shown_and_quotes_the_message() -> None:
     "api-contracts:run-context:bucket-tokens",
 )
 def test_the_budget_report_gives_what_was_allotted_and_adds_up() -> None:
-    report = plain(compile_scenario())["budget_report"]
+    context = plain(compile_scenario())
+    report, fixed = context["budget_report"], context["context_ledger"]["fixed_tokens"]
     fields = {"tokens_allocated", "tokens_used_at_compile", "tokens_used_by_bucket", "bucket_truncations"}
     assert report.keys() == fields | {"dropped_block_ids", "warnings"}
     assert report["tokens_allocated"] == SHOWN["tokens_allocated"]
     assert report["tokens_used_by_bucket"].keys() == set(BUCKETS)
-    assert report["tokens_used_at_compile"] == sum(report["tokens_used_by_bucket"].values()) > 0
+    assert report["tokens_used_at_compile"] == sum(report["tokens_used_by_bucket"].values()) + fixed > fixed
     assert (report["bucket_truncations"], report["dropped_block_ids"], report["warnings"]) == ({}, {}, [])
 
 
@@ -145,6 +146,7 @@ def test_every_tool_carries_its_risk() -> None:
     metadata = {
         f"{tool['adapter_id']}.{cap}": data for tool in tools for cap, data in tool["capability_metadata"].items()
     }
+    assert metadata[REFUND].pop("supplied_by_runtime") == ["idempotency_key"]
     assert metadata[REFUND] == {
         "kind": "write",
         "risk_level": "write_irreversible",

@@ -190,7 +190,8 @@ def test_a_pack_is_compiled_with_the_catalogs_that_it_draws_on(tmp_path: Path) -
     compiled = compile_case(source_from_file(bound, (), catalogs), case_file(tmp_path, naming)).context
     assert [lineage.ref for lineage in compiled.context_ledger.lineage] == ["ctxpack.support@1.0.0", SHARED]
     assert compiled.context_ledger.lineage[1].digest == str(catalogs[0].digest)
-    assert "Decision support.refund.review (recommend)" in compiled.compiled_prompt.developer
+    assert "support.refund.review (recommend): " in compiled.compiled_prompt.system
+    assert "Decide support.refund.execute, support.refund.review" in compiled.compiled_prompt.developer
 
 
 def test_the_order_in_which_catalogs_are_given_moves_nothing(tmp_path: Path) -> None:
