@@ -217,6 +217,7 @@ def mask(rule: str) -> str:
 _WORDS = lazy_regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _TAIL = frozenset({"plain", "plaintext", "raw", "text", "value"})
 _MEMO_LIMIT = 4096
+_NAME_LENGTH = 256
 _OTHER_ADDRESSES = frozenset(
     (
         *("bus", "contract", "email", "hardware", "host", "ip", "ipv4", "ipv6", "mac", "mail", "memory", "network"),
@@ -255,7 +256,9 @@ class FieldNames:
             return rule
 
     def _find(self, name: str) -> str | None:
-        words = [word.lower() for word in _WORDS().findall(name[:256])]
+        # A name that was masked says nothing of its value.
+        name = MASK().sub("", name[:_NAME_LENGTH]) if name.startswith("[") else name[:_NAME_LENGTH]
+        words = [word.lower() for word in _WORDS().findall(name)]
         while len(words) > 1 and (words[-1] in _TAIL or words[-1].isdigit()):
             words.pop()
         whole = "_".join(words)
