@@ -23,6 +23,7 @@ from contextplane.authoring.gates.table import EVERY_LAW, GATES
 from contextplane.cli.help import DEFAULT_WIDTH, top_help, verb_help
 from contextplane.cli.table import VERBS
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.policy.redaction.rules import RULES
 from docs.concepts_picture import draw_concepts
 from docs.explanations import explanations_file
 
@@ -149,11 +150,26 @@ def policy_page() -> str:
     return before + "\n".join([*lines, "", ""]) + _END_MADE + made.partition(_END_MADE)[2]
 
 
+_MADE_RULES = "<!-- Made by `make docs` from src/contextplane/policy/redaction/rules.py. Edit that. -->"
+
+
+def redaction_page() -> str:
+    """Render docs/redaction.md with the table of the rules; the rest is written by hand."""
+    lines = [_MADE_RULES, "", "| rule | active | by shape | by field | by schema |", "|---|---|---|---|---|"]
+    for rule in RULES:
+        fields = " ".join(f"`{name}`" for name in rule.fields)
+        active = "always" if rule.secret else "if listed"
+        lines.append(f"| `{rule.name}` | {active} | {rule.shape} | {fields} | `x-redact: {rule.name}` |")
+    before, _, made = (DOCS / "redaction.md").read_text(encoding="utf-8").partition(_MADE_RULES)
+    return before + "\n".join([*lines, "", ""]) + _END_MADE + made.partition(_END_MADE)[2]
+
+
 PAGES: tuple[Page, ...] = (
     Page("errors.md", errors_page),
     Page("cli.md", command_page),
     Page("laws.md", laws_page),
     Page("policy.md", policy_page),
+    Page("redaction.md", redaction_page),
     Page("concepts.svg", draw_concepts),
     Page("../src/contextplane/cli/help.txt", lambda: top_help(VERBS)),
     Page("../src/contextplane/app/explanations.json", lambda: explanations_file(error_classes())),

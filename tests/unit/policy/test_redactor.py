@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contextplane.model.json.canonical import Json
 from contextplane.policy.redaction.redactor import Redaction, Redactor
 from contextplane.policy.redaction.rules import ALWAYS_ACTIVE, REDACTIONS, RULES
 from contextplane.policy.redaction.schema_marks import SchemaMarks
@@ -266,7 +267,7 @@ def test_members_inside_other_text_are_masked(text: str, expected: str) -> None:
 
 
 def test_a_value_without_anything_to_mask_is_the_same_object() -> None:
-    value = {"refund_amount": 4200, "identity_verified": True}
+    value: Json = {"refund_amount": 4200, "identity_verified": True}
     assert ALL.mask_value(value).value is value
     assert ALL.mask_member("email", "x").value == "[redacted:email]"
     assert ALL.mask_member("total", 5).value == 5
@@ -291,7 +292,7 @@ SCHEMA = {
 
 def test_marks_are_followed_through_references_alternatives_and_lists() -> None:
     marks = SchemaMarks.of([SCHEMA])
-    value = {
+    value: Json = {
         "customer": {"code": 7, "next": {"code": {"a": 1}, "city": "X"}},
         "notes": ["a", None],
         "pair": [1, 2, 3],
@@ -360,7 +361,7 @@ def test_after_masking_no_rule_finds_anything(text: str, active: set[str]) -> No
 
 
 @given(values, rules)
-def test_the_same_holds_for_values_of_json_which_stay_json(value: object, active: set[str]) -> None:
+def test_the_same_holds_for_values_of_json_which_stay_json(value: Json, active: set[str]) -> None:
     redactor = Redactor(active)
     masked = redactor.mask_value(value)
     assert redactor.mask_value(masked.value).redactions == ()

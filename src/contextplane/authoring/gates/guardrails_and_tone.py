@@ -1,7 +1,7 @@
-"""The laws about guardrails and tone, which belong to the policy gate and the security gate.
+"""The laws about guardrails and tone, which belong to the policy gate.
 
-A guardrail is refused or escalated, not both, and a redaction exists. The tone of the final text overrides no policy,
-does not hide the state of a run, and names nothing internal.
+A guardrail is refused or escalated, not both. The tone of the final text overrides no policy, does not hide the state
+of a run, and names nothing internal.
 """
 
 import re
@@ -10,13 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
 from contextplane.model.context_pack import Audience, ToneAndComms
-from contextplane.model.suggestion import did_you_mean
-from contextplane.policy.redaction.rules import REDACTIONS
 
 __all__ = ["LAWS"]
 
 _GUARDRAILS_AT = "/policy_layer/guardrails"
-_CLASSIFIED = frozenset({"CONFIDENTIAL", "RESTRICTED"})
 
 
 def guardrails_say_one_thing(subject: Subject) -> Iterator[Violation]:
@@ -33,32 +30,8 @@ def guardrails_say_one_thing(subject: Subject) -> Iterator[Violation]:
             )
 
 
-def redactions_are_known(subject: Subject) -> Iterator[Violation]:
-    """Every redaction rule names something that the redactor finds: another name would protect nothing."""
-    for n, name in enumerate(subject.pack.policy_layer.guardrails.redaction_rules):
-        if name not in REDACTIONS:
-            yield Violation(
-                at=f"{_GUARDRAILS_AT}/redaction_rules/{n}",
-                cause=f"no redactor finds {name!r}, so nothing would be taken out",
-                cure=did_you_mean(name, REDACTIONS, "name one of those that there are"),
-            )
-
-
-def classified_data_is_redacted(subject: Subject) -> Iterator[Violation]:
-    """A pack for confidential or restricted data says what is taken out before it leaves."""
-    classification = subject.pack.pack_meta.data_classification
-    if classification in _CLASSIFIED and not subject.pack.policy_layer.guardrails.redaction_rules:
-        yield Violation(
-            at=f"{_GUARDRAILS_AT}/redaction_rules",
-            cause=f"the data is {classification}, and nothing is redacted from traces, exports and calls",
-            cure="name what must be taken out in redaction_rules",
-        )
-
-
 _GUARDRAIL_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="policy", code="guardrail_ambiguous", check=guardrails_say_one_thing),
-    Law(gate="security", code="redaction_unknown", check=redactions_are_known),
-    Law(gate="security", code="classified_unredacted", check=classified_data_is_redacted, severity="warning"),
 )
 
 

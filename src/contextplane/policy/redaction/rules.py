@@ -31,18 +31,18 @@ class RedactionRule(Value, frozen=True):
     """A rule. `shape`: what text it masks, in words. `fields`: the member names that it knows.
 
     A member has a name when its words end in it: `customer_email` ends in `email`. A name after `=` must be the whole
-    name of the member. `exact`: the shape has a check digit or a notation of its own; else a word beside it decides.
+    name of the member. `weak`: most of what it names has no shape, so it needs a field, or a mark in a schema.
     """
 
     name: str
     shape: str
     fields: tuple[str, ...]
     secret: bool = False
-    exact: bool = True
+    weak: bool = False
 
 
-def _rule(name: str, shape: str, fields: str, *, secret: bool = False, exact: bool = True) -> RedactionRule:
-    return RedactionRule(name=name, shape=shape, fields=tuple(fields.split()), secret=secret, exact=exact)
+def _rule(name: str, shape: str, fields: str, *, secret: bool = False, weak: bool = False) -> RedactionRule:
+    return RedactionRule(name=name, shape=shape, fields=tuple(fields.split()), secret=secret, weak=weak)
 
 
 _PEOPLE = (
@@ -88,7 +88,6 @@ RULES: tuple[RedactionRule, ...] = (
         "passport",
         "number beside the word passport; machine-readable line of a passport",
         "passport passport_no passport_number passport_id",
-        exact=False,
     ),
     _rule(
         "driving_licence",
@@ -96,7 +95,6 @@ RULES: tuple[RedactionRule, ...] = (
         "driving_licence driving_licence_no driving_licence_number driving_license driving_license_no "
         "driving_license_number driver_licence driver_licence_number driver_license driver_license_number "
         "drivers_licence drivers_licence_number drivers_license drivers_license_number dl_number dl_no",
-        exact=False,
     ),
     _rule(
         "tax_id",
@@ -115,7 +113,6 @@ RULES: tuple[RedactionRule, ...] = (
         "cvv",
         "three or four digits beside cvv, cvc or security code",
         "cvv cvv2 cvc cvc2 cvv_code cvc_code card_security_code card_verification_value card_verification_code",
-        exact=False,
     ),
     _rule("iban", "IBAN of a known country with valid check digits", "iban iban_no iban_number iban_code"),
     _rule(
@@ -123,7 +120,6 @@ RULES: tuple[RedactionRule, ...] = (
         "digits beside account number, routing number or sort code; IBAN with valid check digits",
         "bank_account bank_account_no bank_account_number account_no account_number acct_no acct_number routing_no "
         "routing_number sort_code iban iban_no iban_number",
-        exact=False,
     ),
     _rule(
         "upi_id",
@@ -136,7 +132,7 @@ RULES: tuple[RedactionRule, ...] = (
         "words after a form of address (`Mr`, `Dr`) or after `my name is`; a line `name: Jane Doe`",
         "=name surname firstname lastname fullname forename nickname cardholder account_holder "
         + " ".join(f"{person}_name" for person in dict.fromkeys(_PEOPLE)),
-        exact=False,
+        weak=True,
     ),
     _rule("email", "e-mail address", "email emails e_mail email_address email_addresses email_id =mail mail_address"),
     _rule(
@@ -151,13 +147,12 @@ RULES: tuple[RedactionRule, ...] = (
         "house number and street (`12 Main Street`); a line `address: ...` with a digit",
         "address addresses =addr street street_address street_name address_line address_line_1 address_line_2 =zip "
         "zip_code postcode post_code postal_code",
-        exact=False,
+        weak=True,
     ),
     _rule(
         "date_of_birth",
         "date beside date of birth, DOB, birthday or born",
         "date_of_birth =dob birth_date birthdate birthday date_birth =born born_on",
-        exact=False,
     ),
     _rule(
         "ip_address",
@@ -171,7 +166,6 @@ RULES: tuple[RedactionRule, ...] = (
         "value beside password or passphrase; password in an address (`https://user:...@host`)",
         "password passwd =pwd passphrase passcode =mpin card_pin atm_pin =otp one_time_password",
         secret=True,
-        exact=False,
     ),
     _rule(
         "api_key",
