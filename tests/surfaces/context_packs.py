@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.surfaces.commands import Result, ctx
-from tests.unit.authoring.packs import EXAMPLE, with_changes
+import msgspec
 
-__all__ = ["REDACTION", "VERSION", "VOID", "answer", "example", "lint", "numbered", "pack_file"]
+from tests.surfaces.commands import Result, ctx
+from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, with_changes
+
+__all__ = ["REDACTION", "VERSION", "VOID", "answer", "environment_file", "example", "lint", "numbered", "pack_file"]
 
 VERSION = "/pack_meta/pack_version"
 REDACTION: Mapping[str, Any] = {"at": "/policy_layer/guardrails/redaction_rules/-", "value": "aadhaar"}
@@ -51,6 +53,12 @@ def answer(*args: str, cwd: Path, status: int) -> tuple[Any, Result]:
     result = ctx(*args, "--json", cwd=cwd)
     assert (result.status, result.err) == (status, ""), result
     return json.loads(result.raw), result
+
+
+def environment_file(folder: Path) -> str:
+    """Write the description of the environment of the example."""
+    (folder / "environment.json").write_bytes(msgspec.json.encode(ENVIRONMENT))
+    return "environment.json"
 
 
 def lint(folder: Path, pack: object, *arguments: str, name: str = "pack.json") -> Result:

@@ -8,7 +8,16 @@ import pytest
 
 from tests.spec.manifest import proves
 from tests.surfaces.commands import ctx
-from tests.surfaces.context_packs import REDACTION, VERSION, VOID, answer, example, numbered, pack_file
+from tests.surfaces.context_packs import (
+    REDACTION,
+    VERSION,
+    VOID,
+    answer,
+    environment_file,
+    example,
+    numbered,
+    pack_file,
+)
 from tests.surfaces.sample import one_error_line
 
 STEPS = ["schema", "references", "tool_surface", "golden", "incidents", "evaluators", "diff", "sign"]
@@ -21,8 +30,10 @@ PERMISSIONS = "/tooling_layer/permissions"
 
 
 def lines(folder: Path, *args: str) -> dict[str, tuple[str, str]]:
-    """Verdict and reason of each line, by step. No checklist is complete yet, so the status is 10."""
-    report, _ = answer("check", *args, cwd=folder, status=10)
+    """Verdict and reason of each line, by step. No checklist is complete yet, so the status is 10 or 15."""
+    result = ctx("check", *args, "--json", cwd=folder)
+    report = json.loads(result.out)
+    assert result.status == (10 if report["outcome"] == "failed" else 15)
     assert [line["number"] for line in report["lines"]] == list(range(1, 9))
     assert [line["step"] for line in report["lines"]] == STEPS
     verdicts = {line["verdict"] for line in report["lines"]}
@@ -48,7 +59,7 @@ def test_what_needs_cases_runs_or_evaluators_says_so_and_does_not_pass(tmp_path:
     assert checklist["golden"] == ("unknown", "the golden folder holds no case: 'ctx golden record' makes them")
     assert checklist["incidents"] == ("unknown", "needs recorded runs")
     assert checklist["evaluators"] == ("unknown", "needs the evaluators")
-    assert checklist["sign"][1].startswith("skipped above: 3, 4, 5, 6, 7; ")
+    assert checklist["sign"][1].startswith("undecided above: 3, 4, 5, 6, 7; ")
 
 
 @proves("context-pack:ci:parse-and-schema")
@@ -176,12 +187,12 @@ def test_the_difference_is_listed_by_layer_below_its_line(tmp_path: Path) -> Non
     assert "\n        minor  new redaction aadhaar (less is possible)\n" in screen
     void = "new write capability adp_payments.void for support.refund (more is possible)"
     assert f"\n        major  {void}\n8. " in screen
-    assert screen.endswith("\nincomplete: 3 passed, 0 failed, 5 skipped\n")
+    assert screen.endswith("\nincomplete: 3 passed, 0 failed, 5 undecided\n")
 
 
 def test_the_same_pack_twice_is_no_change(tmp_path: Path) -> None:
     old = example(tmp_path)
-    report, _ = answer("check", old, "--against", old, cwd=tmp_path, status=10)
+    report, _ = answer("check", old, "--against", old, cwd=tmp_path, status=15)
     assert report["lines"][6]["reason"] == "nothing changed since ctxpack.support@1.0.0"
     assert (report["difference"]["has_drift"], report["difference"]["entries"]) == (False, [])
 
@@ -263,3 +274,31 @@ def test_the_version_is_compared_and_not_the_text(tmp_path: Path) -> None:
     new = numbered(tmp_path, "1.10.0", REDACTION)
     old = pack_file(tmp_path / "old.json", {"at": VERSION, "value": "1.9.0"})
     assert lines(tmp_path, new, "--against", old)["diff"][0] == "passed"
+
+
+SKIPS = [f"--skip={line}" for line in ("tool_surface", "golden=no cases yet", "5", "6=no evaluators yet")]
+
+
+def test_a_change_passes_if_every_line_that_is_not_skipped_does(tmp_path: Path) -> None:
+    new, old = numbered(tmp_path, "1.1.0", REDACTION), example(tmp_path)
+    described = ["--environment", environment_file(tmp_path), "--against", old]
+    report, _ = answer("check", new, *described, *SKIPS, cwd=tmp_path, status=0)
+    verdicts = {line["step"]: (line["verdict"], line["reason"]) for line in report["lines"]}
+    assert report["outcome"] == "passed"
+    assert verdicts["golden"] == ("skipped", "no cases yet")
+    assert verdicts["incidents"] == ("skipped", "left out with --skip")
+    assert verdicts["sign"] == ("passed", "nothing prevents it; skipped: 3, 4, 5, 6")
+    screen = ctx("check", new, *described, *SKIPS, cwd=tmp_path).out
+    assert screen.endswith("\npassed: 4 passed, 0 failed, 0 undecided, 4 skipped\n")
+    answer("check", new, *described, *SKIPS[:-1], cwd=tmp_path, status=15)
+
+
+def test_a_line_that_failed_refuses_whatever_is_skipped(tmp_path: Path) -> None:
+    small = numbered(tmp_path, "1.0.1", REDACTION)
+    answer("check", small, "--against", example(tmp_path), *SKIPS, cwd=tmp_path, status=10)
+
+
+@pytest.mark.parametrize(("line", "hint"), [("schema", "one of: tool_surface"), ("8", "one of"), ("goldn", "golden")])
+def test_only_lines_that_others_do_not_rest_on_can_be_skipped(tmp_path: Path, line: str, hint: str) -> None:
+    result = ctx("check", example(tmp_path), "--skip", line, cwd=tmp_path)
+    assert hint in one_error_line(result, 2, "usage")

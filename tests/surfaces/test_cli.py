@@ -45,7 +45,7 @@ SAID_AGAIN = {
 }
 
 # How a verb ends that does not end well with what it is given here: what cannot be told is no pass.
-STATUS = {"check": 10}
+STATUS = {"check": 15}
 
 # What is left of an answer when silence is asked for: what things are called, one on each line.
 QUIETLY = {
@@ -56,7 +56,7 @@ QUIETLY = {
     "log": r"(ctx://[0-9a-f]{64}\n){3}",
     "show": r"ctx://[0-9a-f]{64}\n",
     "import": r"ctx://[0-9a-f]{64}\n",
-    "check": r"([2-8]\. (failed|skipped) .*\n   .*\n)+",
+    "check": r"([2-8]\. (failed|undecided) .*\n   .*\n)+",
     "search": r"(ctx://[0-9a-f]{64}:\S+\n)+",
     "keys": r"([0-9a-f]{64}\n){8}",
     "packs": r"(ctxpack\.support@1\.[0-3]\.0\n){4}(ctxpack\.support@5\.0\.0\n)?",

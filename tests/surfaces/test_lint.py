@@ -4,23 +4,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 
 from contextplane.authoring.gates.table import EVERY_LAW
 from tests.spec.manifest import proves
 from tests.surfaces.commands import Result, ctx
-from tests.surfaces.context_packs import lint
+from tests.surfaces.context_packs import VERSION, answer, environment_file, lint, pack_file
 from tests.unit.authoring.changes import VAR
-from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, changed, with_changes
+from tests.unit.authoring.packs import EXAMPLE, changed, with_changes
 
 REFUSED, NOT_FOUND, USAGE = 10, 13, 2
-
-
-def described(folder: Path) -> str:
-    (folder / "environment.json").write_bytes(msgspec.json.encode(ENVIRONMENT))
-    return "environment.json"
 
 
 @proves("context-pack:full-example:policy-and-safety-gates-suffice", "context-pack:ci:parse-and-schema")
@@ -31,7 +25,7 @@ def test_the_full_example_passes_and_what_cannot_be_told_is_said(tmp_path: Path)
     assert verdict == "passed: 0 errors, 0 warnings"
     assert left[0].startswith("skipped (tenancy/environment_undescribed): no environment description")
     assert left[1].startswith("skipped (replay/golden_cases_unstable): golden cases are not compiled here")
-    result = lint(tmp_path, EXAMPLE, "--environment", described(tmp_path))
+    result = lint(tmp_path, EXAMPLE, "--environment", environment_file(tmp_path))
     assert result.out.splitlines() == [verdict, left[1]]
 
 
@@ -231,3 +225,38 @@ _TIGHTER: tuple[dict[str, Any], ...] = (
     {"at": "/policy_layer/approval_gates/0/when", "value": {">": [VAR, 1000]}},
     {"at": "/pack_meta/pack_version", "value": "1.0.1"},
 )
+
+
+SUM = {">": [{"+": [{"var": "request.context.refund_amount"}, {"var": "request.context.fee"}]}, 3000]}
+ASKING = "/policy_layer/policy_bundles/0/policy_dsl/rules/1/if"
+
+
+def test_strict_refuses_what_cannot_be_decided(tmp_path: Path) -> None:
+    described = ["--environment", environment_file(tmp_path)]
+    assert lint(tmp_path, EXAMPLE, "--strict", *described).status == 0
+    undescribed = lint(tmp_path, EXAMPLE, "--strict")
+    assert undescribed.status == 10
+    assert "refused: 0 errors, 0 warnings, 1 undecided (--strict)" in undescribed.out
+    untold = with_changes([{"at": ASKING, "value": {"var": "request.context.flag"}}])
+    assert lint(tmp_path, untold, *described).status == 0
+    report, _ = answer("lint", "pack.json", "--strict", *described, cwd=tmp_path, status=10)
+    assert (report["passed"], [finding["severity"] for finding in report["findings"] if finding["at"]]) == (
+        False,
+        ["unknown"],
+    )
+
+
+def test_a_difference_whose_effect_cannot_be_told_is_major_and_strict_refuses_it(tmp_path: Path) -> None:
+    old = pack_file(tmp_path / "old.json", {"at": ASKING, "value": SUM})
+    more = {">": [SUM[">"][0], 4000]}
+    new = pack_file(tmp_path / "new.json", {"at": ASKING, "value": more}, {"at": VERSION, "value": "2.0.0"})
+    report, _ = answer("diff", old, new, cwd=tmp_path, status=0)
+    assert (report["version_class"], report["undecided"]) == ("major", 1)
+    screen = ctx("diff", old, new, "--strict", cwd=tmp_path)
+    assert screen.status == 10
+    assert "Undecided: the effect of 1 change cannot be told, so it counts as major" in screen.out
+    assert (
+        ctx("lint", new, "--against", old, "--strict", "--environment", environment_file(tmp_path), cwd=tmp_path).status
+        == 10
+    )
+    assert ctx("diff", old, old, "--strict", cwd=tmp_path).status == 0

@@ -4,11 +4,12 @@ A step that cannot be decided is no pass: the checklist passes when every step d
 as the text of its line.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
+from contextplane.authoring.gates.evaluation import LEFT_TO_CASES
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.law import Finding, Gate, Severity
 from contextplane.authoring.version_class import Comparison
@@ -17,6 +18,7 @@ from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 
 __all__ = [
+    "SKIPPABLE",
     "STEPS",
     "Checklist",
     "ChecklistInput",
@@ -27,13 +29,15 @@ __all__ = [
     "run_checklist",
 ]
 
-Verdict = Literal["passed", "failed", "unknown"]
+Verdict = Literal["passed", "failed", "unknown", "skipped"]
+"""`unknown`: the line could not be decided, which is no pass. `skipped`: the caller left it out."""
+
 Outcome = Literal["passed", "failed", "incomplete"]
 
 _NAMED = 3
 _NO_PASS: tuple[Verdict, ...] = ("failed", "unknown")
 _SEVERITY: dict[Verdict, Severity] = {"failed": "error", "unknown": "unknown"}
-_WORDS: dict[Verdict, str] = {"failed": "failed", "unknown": "skipped"}
+_WORDS: dict[Verdict, str] = {"failed": "failed", "unknown": "undecided"}
 
 
 class GoldenCaseResults(Value, frozen=True):
@@ -81,7 +85,10 @@ class ChecklistLine(Value, frozen=True):
 
 
 class Checklist(Value, frozen=True):
-    """All lines. Its outcome is `incomplete` when none failed and some cannot be decided."""
+    """All lines. Its outcome is `incomplete` when none failed and some cannot be decided.
+
+    A line that the caller skips does not count.
+    """
 
     lines: tuple[ChecklistLine, ...]
 
@@ -180,32 +187,52 @@ STEPS: tuple[tuple[str, Callable[[ChecklistInput], ChecklistVerdict]], ...] = (
 )
 """All steps but the last, which judges these."""
 
-_LEFT_TO_CASES = "golden_cases_unstable"
 _NO_GOLDEN = "name the folder of golden cases with --golden"
 _SIGN = "It may be signed and published: every gate, and every line above, has passed."
 
 
-def run_checklist(inputs: ChecklistInput) -> Checklist:
-    """Run every step, also after one that failed."""
-    lines = [_line(n, step, check.__doc__ or "", check(inputs)) for n, (step, check) in enumerate(STEPS, 1)]
+SKIPPABLE = tuple(step for step, _ in STEPS[2:])
+"""The steps that a caller may skip: without the first two, the others have nothing to judge."""
+
+_SKIPPED = "left out with --skip"
+
+
+def run_checklist(inputs: ChecklistInput, skipped: Mapping[str, str] | None = None) -> Checklist:
+    """Run every step, also after one that failed. `skipped`: the steps to leave out, each with the reason."""
+    reasons = skipped or {}
+    lines: list[ChecklistLine] = []
+    for n, (step, check) in enumerate(STEPS, 1):
+        verdict = (
+            ChecklistVerdict(verdict="skipped", reason=reasons[step] or _SKIPPED) if step in reasons else check(inputs)
+        )
+        lines.append(_line(n, step, check.__doc__ or "", verdict))
     lines.append(_line(len(lines) + 1, "sign", _SIGN, _may_be_signed(inputs, lines)))
     return Checklist(lines=tuple(lines))
 
 
 def _may_be_signed(inputs: ChecklistInput, lines: list[ChecklistLine]) -> ChecklistVerdict:
+    skipped = [line for line in lines if line.verdict == "skipped"]
+    findings = _open_findings(inputs, without_cases=any(line.step == "golden" for line in skipped))
     for verdict in _NO_PASS:
         numbers = ", ".join(str(line.number) for line in lines if line.verdict == verdict)
         reasons = [f"{_WORDS[verdict]} above: {numbers}"] if numbers else []
-        reasons += _reasons(_open_findings(inputs), verdict)
+        reasons += _reasons(findings, verdict)
         if reasons:
             return ChecklistVerdict(verdict=verdict, reason="; ".join(reasons))
-    return ChecklistVerdict(verdict="passed", reason="nothing prevents it")
+    numbers = ", ".join(str(line.number) for line in skipped)
+    return ChecklistVerdict(
+        verdict="passed", reason="nothing prevents it" + (f"; skipped: {numbers}" if numbers else "")
+    )
 
 
-def _open_findings(inputs: ChecklistInput) -> list[Finding]:
-    """Return the findings of the gates, without the one that golden cases settle when they passed."""
-    settled = inputs.cases is not None and inputs.cases.count > 0 and not inputs.cases.drifted
-    return [finding for finding in inputs.report.findings if not (settled and finding.code == _LEFT_TO_CASES)]
+def _open_findings(inputs: ChecklistInput, *, without_cases: bool) -> list[Finding]:
+    """Return the findings of the gates, without the one that golden cases settle when they passed.
+
+    `without_cases`: the caller left the golden cases out.
+    """
+    passed = inputs.cases is not None and inputs.cases.count > 0 and not inputs.cases.drifted
+    is_settled = passed or without_cases
+    return [finding for finding in inputs.report.findings if not (is_settled and finding.code == LEFT_TO_CASES)]
 
 
 def _surface_difference(

@@ -83,6 +83,11 @@ class Comparison(Value, frozen=True):
     unsafe: tuple[Finding, ...]
     refusal: str
 
+    @property
+    def undecided(self) -> int:
+        """The number of changes whose effect cannot be told."""
+        return sum(change.undecided for _, change in self.bump.reasons)
+
 
 def least_class(change: Change) -> VersionClass:
     """Return the least version class of one change. A pack whose identity changes is no new version of it."""

@@ -2,9 +2,21 @@
 
 from contextplane.errors import Family
 
-__all__ = ["CONFLICT", "DRIFT", "EXIT_OF", "FAILED", "NOT_FOUND", "OK", "REFUSED", "STATUSES", "UNTRUSTED", "USAGE"]
+__all__ = [
+    "CONFLICT",
+    "DRIFT",
+    "EXIT_OF",
+    "FAILED",
+    "INCOMPLETE",
+    "NOT_FOUND",
+    "OK",
+    "REFUSED",
+    "STATUSES",
+    "UNTRUSTED",
+    "USAGE",
+]
 
-OK, FAILED, USAGE, REFUSED, UNTRUSTED, DRIFT, NOT_FOUND, CONFLICT = 0, 1, 2, 10, 11, 12, 13, 14
+OK, FAILED, USAGE, REFUSED, UNTRUSTED, DRIFT, NOT_FOUND, CONFLICT, INCOMPLETE = 0, 1, 2, 10, 11, 12, 13, 14, 15
 
 EXIT_OF: dict[Family, int] = {
     "failed": FAILED,
@@ -18,6 +30,6 @@ EXIT_OF: dict[Family, int] = {
 
 STATUSES = (
     "0 ok, 1 failed, 2 usage, 10 refused, 11 untrusted, 12 drift, 13 not found, 14 conflict, "
-    "130 interrupted, 141 broken pipe. Treat any other status as failed."
+    "15 incomplete, 130 interrupted, 141 broken pipe. Treat any other status as failed."
 )
 """What each status means, for help."""

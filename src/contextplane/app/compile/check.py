@@ -1,6 +1,7 @@
 """Runs the release checklist: over a pack, the version before it, and a folder of golden cases."""
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -8,7 +9,14 @@ import msgspec
 from contextplane.app.documents import DocumentUnreadable, path_in_folder
 from contextplane.app.packs.files import DescriptionInvalid, read_author_file
 from contextplane.app.packs.lint import LintResult, lint_file
-from contextplane.authoring.checklist import Checklist, ChecklistInput, GoldenCaseResults, exposed_tools, run_checklist
+from contextplane.authoring.checklist import (
+    SKIPPABLE,
+    Checklist,
+    ChecklistInput,
+    GoldenCaseResults,
+    exposed_tools,
+    run_checklist,
+)
 from contextplane.authoring.source_file import NamedFile
 from contextplane.authoring.version_class import Comparison
 from contextplane.model.pack_layers import Capability
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
     from contextplane.evaluation.golden import CaseResult
     from contextplane.registry.artifacts import Candidate
 
-__all__ = ["CheckResult", "Checklist", "check_pack"]
+__all__ = ["SKIPPABLE", "CheckResult", "Checklist", "check_pack"]
 
 _SURFACE = "tool_surface.json"
 
@@ -47,8 +55,9 @@ def check_pack(  # noqa: PLR0913  what a change is checked with
     overlays: tuple[str, ...] = (),
     environment: str | None = None,
     catalogs: "tuple[Candidate, ...]" = (),
+    skipped: Mapping[str, str] | None = None,
 ) -> CheckResult:
-    """Run every line of the checklist over the pack in a file."""
+    """Run the lines of the checklist over the pack in a file. `skipped`: those to leave out, with reasons."""
     result = lint_file(path, overlays=overlays, environment=environment, against=against, catalogs=catalogs)
     expected = _expected_surface(golden) if golden is not None else None
     facts = ChecklistInput(
@@ -60,7 +69,7 @@ def check_pack(  # noqa: PLR0913  what a change is checked with
         if golden is not None and result.report.passed
         else None,
     )
-    return CheckResult(checklist=run_checklist(facts), comparison=result.comparison, pack=result.pack)
+    return CheckResult(checklist=run_checklist(facts, skipped), comparison=result.comparison, pack=result.pack)
 
 
 def _run_golden_cases(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from contextplane.app.packs.files import official_number, read_environment_file, read_overlay_file, read_source_file
+from contextplane.authoring.gates.evaluation import LEFT_TO_CASES
 from contextplane.authoring.gates.table import Report, judge_pack
 from contextplane.authoring.law import Finding, redact_secrets
 from contextplane.authoring.source_file import NamedFile, OverlayFile, artifact_kind, require_pack
@@ -75,6 +76,16 @@ class LintResult(Value, frozen=True):
     comparison: "Comparison | None" = None
     kind: "ArtifactKind" = "context_pack"
     catalogs: tuple[str, ...] = ()
+
+    @property
+    def undecided(self) -> int:
+        """The number of checks that could not be decided, and of changes whose effect cannot be told.
+
+        Golden cases do not count: they are not compiled here.
+        """
+        findings = [placed.finding for placed in self.placed if placed.finding.severity == "unknown"]
+        changes = self.comparison.undecided if self.comparison is not None else 0
+        return sum(finding.code != LEFT_TO_CASES for finding in findings) + changes
 
 
 def require_version_number(result: LintResult) -> None:

@@ -38,11 +38,15 @@ _LOCAL_CLOCK = tuple(name.encode() for name in sorted(LOCAL_CLOCK))
 
 
 class Difference(Value, frozen=True):
-    """The effect of one difference, in words. `named`: the words already name the part."""
+    """The effect of one difference, in words. `named`: the words already name the part.
+
+    `undecided`: the effect cannot be told.
+    """
 
     effect: Effect
     words: str
     named: bool = False
+    undecided: bool = False
 
 
 class Pair(Value, frozen=True):

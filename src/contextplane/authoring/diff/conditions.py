@@ -148,13 +148,13 @@ def _condition_difference(  # noqa: PLR0913  a comparison, and what its words ne
         diagrams = Diagrams([plain(old), plain(new)], scope)
         moves = [move for move in sorted(diagrams.joint_states(*diagrams.roots)) if move[0] != move[1]]
     except DiagramTooLarge:
-        return Difference(effect="changes", words=f"cannot tell in which cases its condition holds: {transition}")
+        return _unknown_effect(transition)
     loosening = [move for move in moves if not is_narrower(*move)]
     tightening = [move for move in moves if not is_narrower(move[1], move[0])]
     if not loosening and not tightening:
         return Difference(effect="metadata", words="its condition is written in another way")
     if loosening and not diagrams.exact:
-        return Difference(effect="changes", words=f"cannot tell in which cases its condition holds: {transition}")
+        return _unknown_effect(transition)
     if loosening and all(was in _MISSES for was, _ in loosening):
         omitted = _omitted_facts(diagrams, loosening[0], plain(old))
         if omitted:
@@ -163,6 +163,11 @@ def _condition_difference(  # noqa: PLR0913  a comparison, and what its words ne
     effect: Effect = "narrows" if not loosening else "changes" if tightening else "widens"
     words = f"its condition holds in {_direction(moves)}: {transition}{suffix if loosening else ''}"
     return Difference(effect=effect, words=words)
+
+
+def _unknown_effect(transition: str) -> Difference:
+    words = f"cannot tell in which cases its condition holds: {transition}"
+    return Difference(effect="changes", words=words, undecided=True)
 
 
 def _omitted_facts(diagrams: Diagrams, move: Move, old: Json) -> list[str]:

@@ -229,9 +229,13 @@ else, or the effect is unknown."""
 
 
 class Change(Value, frozen=True):
-    """One change. `at` is its place, with ids for positions; `words` describe it for a reviewer."""
+    """One change. `at` is its place, with ids for positions; `words` describe it for a reviewer.
+
+    `undecided`: its effect cannot be told. It counts as `changes`.
+    """
 
     layer: str
     at: str
     effect: Effect
     words: str
+    undecided: bool = False

@@ -78,6 +78,7 @@ def _change(pair: Pair, difference: Difference) -> Change:
         at=pointer(pair.path),
         effect=difference.effect,
         words=redact_secrets(f"{part}: {difference.words}" if part else difference.words),
+        undecided=difference.undecided,
     )
 
 

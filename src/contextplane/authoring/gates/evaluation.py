@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
 
-__all__ = ["LAWS"]
+__all__ = ["LAWS", "LEFT_TO_CASES"]
+
+LEFT_TO_CASES = "golden_cases_unstable"
+"""The law that golden cases decide, which are not compiled here."""
 
 _FLOORS = ("policy", "safety")
 
@@ -97,8 +100,6 @@ def golden_cases_are_stable(subject: Subject) -> Iterator[Violation]:
         )
 
 
-_REPLAY_LAWS: tuple[Law[Subject], ...] = (
-    Law(gate="replay", code="golden_cases_unstable", check=golden_cases_are_stable),
-)
+_REPLAY_LAWS: tuple[Law[Subject], ...] = (Law(gate="replay", code=LEFT_TO_CASES, check=golden_cases_are_stable),)
 
 LAWS: tuple[Law[Subject], ...] = (*_REPLAY_LAWS, *_EVALUATION_LAWS)

@@ -15,7 +15,7 @@ from contextplane.cli.registry.session import (
 
 __all__ = ["add_arguments", "record_file", "withdraw"]
 
-_ALONE = ("overlay", "against", "sarif")
+_ALONE = ("overlay", "against", "sarif", "strict")
 
 
 def record_file(args: Namespace, output: CommandOutput) -> int:

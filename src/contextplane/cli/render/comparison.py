@@ -54,6 +54,7 @@ def comparison_json(comparison: Comparison) -> dict[str, object]:
         "has_drift": not comparison.same,
         "version_class": None if comparison.same else comparison.bump.least,
         "version_refused": comparison.refusal or None,
+        "undecided": comparison.undecided,
         "unsafe": [
             {"gate": finding.gate, "code": finding.code, "at": finding.at, "cause": finding.cause, "cure": finding.cure}
             for finding in comparison.unsafe

@@ -1,14 +1,16 @@
 """Run the release checklist on a changed context pack.
 
-The checklist has eight lines: schema, internal references, tool surface, golden requests, incidents, evaluators, the
-difference by layer, and whether it may be signed. Each line passed, failed, or was skipped, with the reason. A skipped
-line does not count as passed. The status is 0 if every line passed, else 10. Replaying runs and evaluating them are
-not implemented yet, so no change passes completely.
+The checklist has eight lines: schema, references, tool_surface, golden, incidents, evaluators, diff and sign. Each line
+passed, failed, is undecided, or was skipped with --skip, with the reason. An undecided line does not count as passed.
+The status is 0 if every line passed or was skipped, 10 if a line failed, and 15 (incomplete) if no line failed and some
+are undecided. Replaying runs and evaluating them are not implemented yet, so their lines are undecided.
 
-  --against      the previous version, a file or id@X.Y.Z. Lines that compare with it are skipped without it.
+  --against      the previous version, a file or id@X.Y.Z. The line diff is undecided without it.
   --golden       a folder of cases that 'ctx golden record' made. It may also hold tool_surface.json, the tools that
                  the pack is expected to expose: [{"adapter_id": "adp_orders", "capabilities": ["lookup"]}].
   --catalog      a decision catalog of the pack, as with 'ctx lint'.
+  --skip         leave a line out: tool_surface, golden, incidents, evaluators or diff, or its number. Write
+                 LINE=REASON to show your own reason. Repeat it for several.
 
 PACK is YAML if its name ends in .yaml or .yml, else JSON.
 
@@ -16,12 +18,13 @@ Examples:
   ctx check refunds.yaml                         run the lines that need no more
   ctx check refunds.yaml --against old.yaml      compare with the previous version
   ctx check refunds.yaml --golden golden         compile the golden cases, too
+  ctx check refunds.yaml --skip incidents        leave a line out
 """
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.exit import OK, REFUSED
+from contextplane.cli.exit import INCOMPLETE, OK, REFUSED
 from contextplane.cli.output import CommandOutput, clean, shorten
 
 if TYPE_CHECKING:
@@ -29,9 +32,16 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_SHOWN = {"passed": ("green", "passed"), "failed": ("red", "failed"), "unknown": ("yellow", "skipped")}
+_SHOWN = {
+    "passed": ("green", "passed"),
+    "failed": ("red", "failed"),
+    "unknown": ("yellow", "undecided"),
+    "skipped": ("dim", "skipped"),
+}
+_STATUS = {"passed": OK, "failed": REFUSED, "incomplete": INCOMPLETE}
 _COLOR = {"passed": "green", "failed": "red", "incomplete": "yellow"}
 _INDENT = " " * 3
+_FIRST_SKIPPABLE = 3
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -43,6 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--catalog", metavar="CATALOG", action="append", default=[], help="check it together with this decision catalog"
     )
     parser.add_argument("--environment", metavar="FILE", help="a description of the target environment")
+    parser.add_argument("--skip", metavar="LINE[=REASON]", action="append", default=[], help="leave this line out")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
@@ -56,10 +67,31 @@ def run(args: Namespace, output: CommandOutput) -> int:
         overlays=tuple(args.overlay),
         environment=args.environment,
         catalogs=read_catalogs(args, output),
+        skipped=_skipped_lines(args.skip),
     )
     _print_checklist(result, output)
     output.answer(_answer(result))
-    return OK if result.checklist.outcome == "passed" else REFUSED
+    return _STATUS[result.checklist.outcome]
+
+
+def _skipped_lines(options: list[str]) -> dict[str, str]:
+    """Read the lines to leave out, by name or by number, each with its reason."""
+    from contextplane.app.compile.check import SKIPPABLE
+    from contextplane.cli.parser import Usage
+    from contextplane.model.suggestion import did_you_mean
+
+    numbers = {str(n): step for n, step in enumerate(SKIPPABLE, _FIRST_SKIPPABLE)}
+    skipped: dict[str, str] = {}
+    for option in options:
+        name, _, reason = option.partition("=")
+        step = numbers.get(name, name)
+        if step not in SKIPPABLE:
+            raise Usage(
+                f"argument --skip: {name[:60]!r} is no line that can be skipped",
+                hint=did_you_mean(name[:60], SKIPPABLE, f"one of: {', '.join(SKIPPABLE)}"),
+            )
+        skipped[step] = reason
+    return skipped
 
 
 def _print_checklist(result: "CheckResult", output: CommandOutput) -> None:
@@ -67,7 +99,7 @@ def _print_checklist(result: "CheckResult", output: CommandOutput) -> None:
 
     for line in result.checklist.lines:
         color, verdict = _SHOWN[line.verdict]
-        print_line = output.line if line.verdict == "passed" else output.failure_line
+        print_line = output.line if line.verdict in {"passed", "skipped"} else output.failure_line
         print_line(f"{line.number}. {output.paint(color, f'{verdict:<14}')}  {line.says}")
         print_line(f"{_INDENT}{shorten(clean(line.reason))}")
         if line.step == "diff" and result.comparison is not None:
@@ -77,8 +109,11 @@ def _print_checklist(result: "CheckResult", output: CommandOutput) -> None:
 
 
 def _counts(checklist: "Checklist") -> str:
+    counts = {verdict: sum(line.verdict == verdict for line in checklist.lines) for verdict in _SHOWN}
     return ", ".join(
-        f"{sum(line.verdict == verdict for line in checklist.lines)} {words}" for verdict, (_, words) in _SHOWN.items()
+        f"{counts[verdict]} {words}"
+        for verdict, (_, words) in _SHOWN.items()
+        if counts[verdict] or verdict != "skipped"
     )
 
 

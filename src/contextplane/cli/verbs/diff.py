@@ -6,7 +6,8 @@
                    parents are not compared.
   context packs    a file (with a slash or an extension), id@X.Y.Z or id@NAME. Shows the changes of each layer, their
                    effect on runs, the smallest version class that they need (patch, minor, major, or reject: it may
-                   not be published), and whether the new number is large enough.
+                   not be published), and whether the new number is large enough. A change whose effect cannot be
+                   told counts as major; with --strict the status is then 10.
   handoff packs    pk_<id>@3, or pk_<id> for the newest revision. Metadata is compared, then sections, refs and
                    diagrams by key: added, removed, changed, reordered.
 
@@ -24,7 +25,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from contextplane.cli.exit import DRIFT, OK
+from contextplane.cli.exit import DRIFT, OK, REFUSED
 from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="the first")
     parser.add_argument("b", metavar="B", help="the second")
     parser.add_argument("--exit-code", action="store_true", help="exit with status 12 if they differ")
+    parser.add_argument("--strict", action="store_true", help="refuse if the effect of a change cannot be told")
     parser.add_argument("--human", action="store_true", help="print text for people (the default)")
 
 
@@ -53,13 +55,15 @@ def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.parser import Usage
 
     a, b = resolve(args.a, files=True), resolve(args.b, files=True)
-    if isinstance(a, HandoffTarget) and isinstance(b, HandoffTarget):
+    if isinstance(a, HandoffTarget) and isinstance(b, HandoffTarget) and not args.strict:
         from contextplane.cli.handoff.audit import diff
 
         return diff(a.ref, b.ref, output, exit_code=args.exit_code)
     if isinstance(a, HandoffTarget) or isinstance(b, HandoffTarget):
         raise Usage("a handoff pack is compared with another one only", hint="ctx diff pk_<id>@3 pk_<id>@5")
     if not _are_context_packs(a, b):
+        if args.strict:
+            raise Usage("argument --strict: only for context packs", hint="leave it out")
         return _diff_runs(args, output)
     return _diff_context_packs(args, output)
 
@@ -208,6 +212,8 @@ def _diff_context_packs(args: Namespace, output: CommandOutput) -> int:
     comparison = compare_pack_files(old, new)
     _print_comparison(comparison, old, new, output)
     output.answer({"file_a": args.a, "file_b": args.b, **comparison_json(comparison)})
+    if args.strict and comparison.undecided:
+        return REFUSED
     return DRIFT if args.exit_code and not comparison.same else OK
 
 
@@ -238,6 +244,11 @@ def _print_comparison(comparison: "Comparison", old: "NamedFile", new: "NamedFil
     output.line()
     changes = quantity(len(comparison.bump.reasons), "change")
     output.line(f"{changes}. Least version class: {comparison.bump.least}")
+    if comparison.undecided:
+        effects = quantity(comparison.undecided, "change")
+        output.line(
+            f"{output.paint('yellow', 'Undecided')}: the effect of {effects} cannot be told, so it counts as major"
+        )
     if comparison.refusal:
         # A comparison is no refusal: it was made, and the status is that of a comparison.
         output.line(f"{output.paint('yellow', 'Not ready to publish')}: {clean(comparison.refusal)}")

@@ -13,11 +13,14 @@ catalogs are checked by the laws of their kind.
                  Rules of the pack may be bound to its decisions.
   --against      refuse a version number that promises less change than there is since OLD: a file, id@X.Y.Z or
                  id@NAME.
+  --strict       refuse also what is undecided (status 10): a check that could not be run or decided, and with --against
+                 a change whose effect cannot be told. Golden cases do not count: 'ctx check' compiles them.
   --record       record the file in the registry, as a draft that can be reviewed. Its catalogs must be published.
 
 Examples:
   ctx lint refunds.yaml                          check a file
   ctx lint refunds.yaml --against old.yaml       check its version number, too
+  ctx lint refunds.yaml --strict                 refuse also what is undecided
   ctx lint refunds.yaml --record --key alice     record it as a draft
 """
 
@@ -45,6 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--environment", metavar="FILE", help="a description of the target environment")
     parser.add_argument("--against", metavar="OLD", help="check the version number against the previous version")
+    parser.add_argument("--strict", action="store_true", help="refuse also what cannot be decided")
     parser.add_argument("--sarif", action="store_true", help="print the findings as SARIF 2.1.0")
     parser.add_argument("--record", action="store_true", help="record it in the registry as a draft")
     parser.add_argument("--explain", metavar="NAME", help="explain a gate, a law or an error instead")
@@ -79,14 +83,14 @@ def run(args: Namespace, output: CommandOutput) -> int:
     if args.sarif:
         _print_sarif(result, output)
     else:
-        _print_result(result, output)
-        output.answer(_answer(result))
+        _print_result(result, output, strict=args.strict)
+        output.answer(_answer(result, strict=args.strict))
     # Only now: the findings are printed also if the version number is too small.
     require_version_number(result)
-    return OK if result.report.passed else REFUSED
+    return OK if result.report.passed and not (args.strict and result.undecided) else REFUSED
 
 
-def _print_result(result: "LintResult", output: CommandOutput) -> None:
+def _print_result(result: "LintResult", output: CommandOutput, *, strict: bool) -> None:
     for applied in result.applied:
         change = applied.change
         output.line(
@@ -98,7 +102,7 @@ def _print_result(result: "LintResult", output: CommandOutput) -> None:
             print_finding(placed.finding, placed.where, output)
     if result.comparison is not None:
         _print_comparison(result.comparison, output)
-    for line in _verdict(result, output):
+    for line in _verdict(result, output, strict=strict):
         output.line(line)
     for placed in of_the_whole:
         law = f"{placed.finding.gate}/{placed.finding.code}"
@@ -122,12 +126,16 @@ def _print_comparison(comparison: "Comparison", output: CommandOutput) -> None:
     print_comparison(comparison, output, indent="  ")
 
 
-def _verdict(result: "LintResult", output: CommandOutput) -> list[str]:
+def _verdict(result: "LintResult", output: CommandOutput, *, strict: bool) -> list[str]:
     """Return the verdict on what was judged, and a line for each kind of thing that was not."""
     counts = {kind: sum(placed.finding.severity == kind for placed in result.placed) for kind in SEVERITY_COLOR}
-    passed = result.report.passed and not (result.comparison is not None and result.comparison.refusal)
+    undecided = result.undecided if strict else 0
+    passed = result.report.passed and not undecided
+    passed = passed and not (result.comparison is not None and result.comparison.refusal)
     verdict = output.paint("green", "passed") if passed else output.paint("red", "refused")
     lines = [f"{verdict}: {quantity(counts['error'], 'error')}, {quantity(counts['warning'], 'warning')}"]
+    if undecided:
+        lines[0] += f", {undecided} undecided (--strict)"
     if result.report.not_run:
         lines.append(f"not run, because the schema is violated: {', '.join(result.report.not_run)}")
     if result.report.absent_parts:
@@ -165,9 +173,9 @@ def _print_unreadable(error: ContextPlaneError, args: Namespace, output: Command
     output.json_text(msgspec.json.format(msgspec.json.encode(log), indent=2).decode())
 
 
-def _answer(result: "LintResult") -> dict[str, object]:
+def _answer(result: "LintResult", *, strict: bool) -> dict[str, object]:
     comparison = result.comparison
-    refused = comparison is not None and bool(comparison.refusal)
+    refused = (comparison is not None and bool(comparison.refusal)) or (strict and result.undecided > 0)
     return {
         "passed": result.report.passed and not refused,
         "findings": [_finding_json(placed) for placed in result.placed],
