@@ -13,6 +13,7 @@ from contextplane.compiler.digests import text_digest
 from contextplane.compiler.draft import AdmittedEvidence, AssemblePart, Draft, EvidencePart
 from contextplane.compiler.instructions import developer_text, task_text
 from contextplane.compiler.prompt import prompt_prefix
+from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import (
     CompiledPrompt,
     DecisionManifestEntry,
@@ -28,6 +29,7 @@ from contextplane.model.compiled_context import (
 from contextplane.model.context_pack import DecisionSpec
 from contextplane.model.evidence import EvidenceGate, RejectedEvidence, Satisfied, Sufficiency, Unanswering, Unresolved
 from contextplane.model.value import Value
+from contextplane.policy.guardrails import placed_guardrails
 
 __all__ = ["EvidenceSources", "assemble", "evidence_gate"]
 
@@ -123,6 +125,7 @@ def assemble(draft: Draft) -> Draft:
         approval_gates_active=tuple(approval.gate_id for approval in draft.tools.approvals),
         approval_gates=tuple(_approvals(draft)),
         redaction_rules_active=draft.inputs.view.pack.policy_layer.guardrails.redaction_rules,
+        guardrail_messages=_guardrail_messages(draft.inputs.view),
     )
     dropped = {omission.id: omission.reason for omission in draft.budget.omitted}
     hidden = [ref for block in draft.tools.blocks if block.block_id in dropped for ref in block.provenance_refs]
@@ -144,6 +147,15 @@ def assemble(draft: Draft) -> Draft:
         prefix_length=prefix.length,
     )
     return replace(draft, prompt=prompt, assemble=part)
+
+
+def _guardrail_messages(view: PackView) -> dict[str, str]:
+    """The messages of the guardrails that have one, by label; of two with one label, the first."""
+    messages: dict[str, str] = {}
+    for _, _, guardrail in placed_guardrails(view.pack.policy_layer.guardrails):
+        if guardrail.message is not None:
+            messages.setdefault(guardrail.id, guardrail.message)
+    return messages
 
 
 def _approvals(draft: Draft) -> Iterator[RequiredApproval]:

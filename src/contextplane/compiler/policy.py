@@ -10,11 +10,11 @@ from contextplane.compiler.draft import Draft, Inputs, PolicyPart
 from contextplane.compiler.prompt import instruction_block
 from contextplane.compiler.quotation import inline, quote
 from contextplane.errors import ContextPlaneError
-from contextplane.model.compiled_context import Omission, PolicyManifestEntry, PolicyVerdict
+from contextplane.model.compiled_context import ActiveGuardrail, Omission, PolicyManifestEntry, PolicyVerdict
 from contextplane.model.json.canonical import Json
 from contextplane.model.pack_layers import Effect
 from contextplane.policy.clock import clock_facts
-from contextplane.policy.decision import PolicyDecision, RuleEffect, RuleError, RuleIdle
+from contextplane.policy.decision import PolicyDecision, RuleEffect, RuleError, RuleIdle, TriggeredGuardrail
 from contextplane.policy.facts import Facts
 
 __all__ = ["evaluate_policy"]
@@ -99,6 +99,18 @@ def _verdict(decision: PolicyDecision) -> PolicyVerdict:
         missing_facts=tuple(dict.fromkeys(_missing_paths(decision))),
         refused=decision.guardrails.refusals,
         escalated=decision.guardrails.escalations,
+        guardrails=tuple(map(_active_guardrail, decision.guardrails.triggered)),
+    )
+
+
+def _active_guardrail(guardrail: TriggeredGuardrail) -> ActiveGuardrail:
+    return ActiveGuardrail(
+        id=guardrail.id,
+        kind=guardrail.kind,
+        by=guardrail.by,
+        message=guardrail.message,
+        missing=guardrail.missing,
+        error=guardrail.error,
     )
 
 

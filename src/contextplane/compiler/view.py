@@ -90,7 +90,10 @@ def environment_values(defaults: EnvironmentDefaults) -> Iterator[tuple[str, str
 
 
 def _label(guardrail: str | Guardrail) -> str:
-    return guardrail if isinstance(guardrail, str) else guardrail.id
+    """The label of a guardrail, and what to say where it is triggered."""
+    if isinstance(guardrail, str) or guardrail.message is None:
+        return guardrail if isinstance(guardrail, str) else guardrail.id
+    return f"{guardrail.id} (say: {inline(guardrail.message)})"
 
 
 T = TypeVar("T")

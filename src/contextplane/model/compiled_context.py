@@ -275,10 +275,11 @@ class RequiredApproval(Document, frozen=True):
     because: tuple[str, ...]
 
 
-class RuntimeControls(Document, frozen=True):
+class RuntimeControls(Document, frozen=True, omit_defaults=True):
     """The guardrails, gates and redactions that the runtime executes.
 
     `approval_gates_active` names the active gates; `approval_gates` says which calls wait for each, and for whom.
+    `guardrail_messages`: what to say when a guardrail is triggered, by its label, for those that have a message.
     """
 
     must_refuse: tuple[str, ...]
@@ -286,6 +287,7 @@ class RuntimeControls(Document, frozen=True):
     approval_gates_active: tuple[str, ...]
     redaction_rules_active: tuple[str, ...]
     approval_gates: tuple[RequiredApproval, ...] = ()
+    guardrail_messages: dict[str, str] = field(default_factory=dict)
 
 
 class BudgetReport(Document, frozen=True):
@@ -299,11 +301,25 @@ class BudgetReport(Document, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+class ActiveGuardrail(Document, frozen=True, omit_defaults=True):
+    """A triggered guardrail: every way `by` which it was triggered, and what to say.
+
+    `missing` are the facts that its `when` read and that are missing; `error` is why its `when` cannot be evaluated.
+    """
+
+    id: str
+    kind: Literal["must_refuse", "must_escalate"]
+    by: tuple[str, ...]
+    message: str | None = None
+    missing: tuple[str, ...] = ()
+    error: str | None = None
+
+
 class PolicyVerdict(Document, frozen=True, omit_defaults=True):
     """What policy decided of the request. `denials` are all its reasons when it is not allowed.
 
     `missing_facts` were read by a rule or a guardrail, or are what a rule applies by, and not there; `refused` and
-    `escalated` are the guardrails that were triggered.
+    `escalated` are the guardrails that were triggered, and `guardrails` says of each how, and what to say.
     """
 
     allowed: bool
@@ -318,6 +334,7 @@ class PolicyVerdict(Document, frozen=True, omit_defaults=True):
     missing_facts: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     escalated: tuple[str, ...] = ()
+    guardrails: tuple[ActiveGuardrail, ...] = ()
 
 
 class CompiledContext(Document, frozen=True, omit_defaults=True):
