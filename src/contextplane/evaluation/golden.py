@@ -5,7 +5,7 @@ stays valid for later versions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, assert_never
+from typing import ClassVar, assert_never, cast
 
 import msgspec
 
@@ -13,7 +13,7 @@ from contextplane.authoring.source_file import AuthorFile, NamedFile
 from contextplane.compiler.case import read_case
 from contextplane.compiler.errors import DocumentNotGiven, PackNotRequested
 from contextplane.compiler.overrides import put_value
-from contextplane.compiler.report import ItemChange, compare_contexts
+from contextplane.compiler.report import ItemChange, compare_contexts, list_items
 from contextplane.compiler.source import PackSource, add_place
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.evaluation.golden_case import (
@@ -21,9 +21,11 @@ from contextplane.evaluation.golden_case import (
     GoldenOutcome,
     GoldenRefusal,
     describe_difference,
+    drifted_stage,
     read_outcome,
     to_compiled_context,
 )
+from contextplane.model.compiled_context import Omission
 from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 
@@ -54,20 +56,31 @@ class GoldenCaseInvalid(ContextPlaneError):
 
 
 class GoldenFile(Value, frozen=True):
-    """A golden case: its name, its file, the compile case, and the recorded outcome."""
+    """A golden case: its name, its file, the compile case, and the recorded outcome.
+
+    `inside`: the file of the author holds the outcome, as older versions wrote it; else it is in a file beside it.
+    """
 
     name: str
     file: NamedFile
     case: dict[str, Json]
     expected: GoldenOutcome | None
+    inside: bool = False
+
+    @property
+    def document(self) -> Json:
+        """The case with its outcome in one document, as a registry keeps it."""
+        if self.expected is None:
+            return self.case
+        return {**self.case, "expected": cast("Json", msgspec.to_builtins(self.expected))}
 
 
 class CaseResult(Value, frozen=True):
     """The result of a golden case. `stage`: the first that drifted, empty if none did.
 
-    `changes`: the items that differ; `notes`: what else is wrong. `other_version`: every stage is the same, but the
-    pack is not the recorded one, so that the hash of the whole differs. `refusal_changed`: the case is refused and was
-    not, or the reverse.
+    `changes`: the items that differ; `notes`: what else is wrong. `other_version`: all that the case used is the same,
+    but the pack is not the recorded one, so that the hash of the whole differs. `refusal_changed`: the case is refused
+    and was not, or the reverse. `moved`: recording moved the outcome out of the author's file.
     """
 
     name: str
@@ -78,6 +91,7 @@ class CaseResult(Value, frozen=True):
     other_version: bool = False
     recorded: bool = True
     refusal_changed: bool = False
+    moved: bool = False
 
     @property
     def passed(self) -> bool:
@@ -111,31 +125,45 @@ def golden_documents(documents: Iterable[Json]) -> tuple[GoldenFile, ...]:
 
 def check_cases(source: PackSource, files: Iterable[GoldenFile]) -> tuple[CaseResult, ...]:
     """Compile every case, and compare it with its recorded outcome."""
-    return tuple(compare_golden(file, compile_golden(source, file)) for file in files)
+    return tuple(compare_golden(file, *compile_golden(source, file)) for file in files)
 
 
-def read_golden(name: str, value: Json, file: NamedFile | None = None, *, anew: bool = False) -> GoldenFile:
-    """Read a golden case. `anew`: drop an outcome that cannot be read: it will be recorded again."""
-    where = file.where("/expected") if file is not None else name
+def read_golden(
+    name: str, value: Json, file: NamedFile | None = None, *, beside: NamedFile | None = None, anew: bool = False
+) -> GoldenFile:
+    """Read a golden case. `beside`: the file with its outcome; without it, the case itself may have it.
+
+    `anew`: drop an outcome that cannot be read: it will be recorded again.
+    """
     if not isinstance(value, dict):
+        where = file.path if file is not None else name
         raise GoldenCaseInvalid("must be an object", at=where, hint="put a request there; 'ctx new FILE --request'")
     case = {key: member for key, member in value.items() if key != "expected"}
-    try:
-        expected = read_outcome(value["expected"]) if "expected" in value else None
-    except msgspec.ValidationError as error:
-        if not anew:
-            words = "the expected result is malformed, or was recorded by an older compiler"
-            raise GoldenCaseInvalid(words, at=where, hint="'ctx golden record' writes it again") from error
-        expected = None
-    return GoldenFile(name=name, file=file or _document_file(name, value), case=case, expected=expected)
+    inside = "expected" in value
+    where = file.where("/expected") if file is not None else name
+    outcome = value.get("expected")
+    if beside is not None:
+        where, outcome = beside.where(""), beside.file.value
+    expected = None
+    if inside or beside is not None:
+        try:
+            expected = read_outcome(outcome)
+        except msgspec.ValidationError as error:
+            if not anew:
+                words = "the expected result is malformed, or was recorded by an older compiler"
+                raise GoldenCaseInvalid(words, at=where, hint="'ctx golden record' writes it again") from error
+    return GoldenFile(name=name, file=file or _document_file(name, value), case=case, expected=expected, inside=inside)
 
 
 def _document_file(name: str, value: Json) -> NamedFile:
     return NamedFile(path=name, file=AuthorFile(value, b"", {}))
 
 
-def compile_golden(source: PackSource, golden: GoldenFile) -> GoldenOutcome:
-    """Compile a golden case. A refusal is an outcome; a file that is no compile case is an error."""
+def compile_golden(source: PackSource, golden: GoldenFile) -> tuple[GoldenOutcome, tuple[Omission, ...]]:
+    """Compile a golden case; return its outcome and all omissions.
+
+    A refusal is an outcome; a file that is no compile case is an error.
+    """
     try:
         case = read_case(_for_version(golden, [lineage.ref for lineage in source.lineage]))
     except ContextPlaneError as error:
@@ -145,8 +173,9 @@ def compile_golden(source: PackSource, golden: GoldenFile) -> GoldenOutcome:
     except (PackNotRequested, DocumentNotGiven) as error:
         raise add_place(error, source, golden.file) from None  # a case of another pack, which tests nothing of this one
     except ContextPlaneError as error:
-        return GoldenRefusal(refused=error.code, stage=str(error.details.get("stage", ""))).record_for(golden.case)
-    return GoldenContext.of(compiled, golden.case)
+        refusal = GoldenRefusal(refused=error.code, stage=str(error.details.get("stage", "")))
+        return refusal.record_for(golden.case), ()
+    return GoldenContext.of(compiled, golden.case), compiled.manifests.omission_manifest
 
 
 def _for_version(case: GoldenFile, own: Iterable[str]) -> Json:
@@ -187,8 +216,8 @@ def _refs(case: GoldenFile) -> list[Json] | None:
     return refs if isinstance(refs, list) else None
 
 
-def compare_golden(case: GoldenFile, actual: GoldenOutcome) -> CaseResult:
-    """Compare the actual outcome of a case with its recorded one."""
+def compare_golden(case: GoldenFile, actual: GoldenOutcome, omitted: Sequence[Omission] = ()) -> CaseResult:
+    """Compare the actual outcome of a case with its recorded one. `omitted`: why other items are out."""
     expected = case.expected
     if expected is None:
         return CaseResult(name=case.name, actual=actual, stage="record", notes=(_NEVER,), recorded=False)
@@ -198,7 +227,7 @@ def compare_golden(case: GoldenFile, actual: GoldenOutcome) -> CaseResult:
         case GoldenRefusal():
             return _compare_refusal(case, expected, actual)
         case GoldenContext():
-            return _compare_context(case, expected, actual)
+            return _compare_context(case, expected, actual, omitted)
         case unreachable:
             assert_never(unreachable)
 
@@ -223,10 +252,12 @@ def _compare_refusal(case: GoldenFile, expected: GoldenOutcome, actual: GoldenRe
     )
 
 
-def _compare_context(case: GoldenFile, expected: GoldenOutcome, actual: GoldenContext) -> CaseResult:
+def _compare_context(
+    case: GoldenFile, expected: GoldenOutcome, actual: GoldenContext, omitted: Sequence[Omission]
+) -> CaseResult:
     match expected:
         case GoldenContext():
-            return _compare_contexts(case, expected, actual)
+            return _compare_contexts(case, expected, actual, omitted)
         case GoldenRefusal():
             note, stage = f"compiled; {expected.refused} was expected", expected.stage or "read"
             return CaseResult(name=case.name, actual=actual, stage=stage, notes=(note,), refusal_changed=True)
@@ -234,29 +265,36 @@ def _compare_context(case: GoldenFile, expected: GoldenOutcome, actual: GoldenCo
             assert_never(unreachable)
 
 
-def _compare_contexts(case: GoldenFile, expected: GoldenContext, actual: GoldenContext) -> CaseResult:
-    """Compare two different contexts. Only the version of the pack may differ without drift."""
-    changes = compare_contexts(to_compiled_context(expected), to_compiled_context(actual))
-    stage = next(_drifted_stages(expected, actual), "")
-    notes = [*_edit_notes(case, expected)]
+def _compare_contexts(
+    case: GoldenFile, expected: GoldenContext, actual: GoldenContext, omitted: Sequence[Omission]
+) -> CaseResult:
+    """Compare two different contexts by what the case used. Other parts of the pack may differ."""
     if expected.compiler_version != actual.compiler_version:
-        notes.append(f"compiler {expected.compiler_version[:20]} recorded it, and this is {actual.compiler_version}")
-    elif notes and not stage and not changes:
-        return CaseResult(name=case.name, actual=actual, stage="record", notes=tuple(notes))
-    if not stage and not changes and not notes and expected.lineage != actual.lineage:
+        note = f"compiler {expected.compiler_version[:20]} recorded it, and this is {actual.compiler_version}"
+        changes = _item_changes(expected, actual, omitted)
+        return CaseResult(name=case.name, actual=actual, stage="seal", notes=(note,), changes=changes)
+    stage, notes = drifted_stage(expected, actual), [*_edit_notes(case, expected)]
+    if not stage and not notes and expected.lineage != actual.lineage:
         return CaseResult(name=case.name, actual=actual, other_version=True)
+    changes = _item_changes(expected, actual, omitted) if stage else ()
+    if not stage and notes:
+        return CaseResult(name=case.name, actual=actual, stage="record", notes=tuple(notes))
     if not changes and not notes:
         notes.append(f"nothing by name; {describe_difference(expected, actual)}")
     return CaseResult(name=case.name, actual=actual, stage=stage or "seal", notes=tuple(notes), changes=changes)
+
+
+def _item_changes(
+    expected: GoldenContext, actual: GoldenContext, omitted: Sequence[Omission]
+) -> tuple[ItemChange, ...]:
+    """List the items that differ. Of what is newly out, the reason is among `omitted`."""
+    before = to_compiled_context(expected)
+    inside = {(item.kind, item.id) for item in list_items(before)}
+    reasons = [omission for omission in omitted if (omission.kind, omission.id) in inside]
+    return compare_contexts(before, to_compiled_context(actual, reasons))
 
 
 def _edit_notes(case: GoldenFile, expected: GoldenOutcome) -> Iterator[str]:
     """Yield a note if the case or its outcome was edited after it was recorded."""
     if expected.recorded != expected.digest_for(case.case):
         yield _BY_HAND
-
-
-def _drifted_stages(expected: GoldenContext, actual: GoldenContext) -> Iterator[str]:
-    """Yield the stages whose hash differs, in their order."""
-    names = {**actual.stages, **expected.stages}
-    return (name for name in names if actual.stages.get(name) != expected.stages.get(name))

@@ -1,7 +1,7 @@
-"""The outcome of a golden case: manifests, controls, budget and hashes, or the refusal."""
+"""The outcome of a golden case: the parts of the compiled context that it used, or the refusal."""
 
-from collections.abc import Iterator
-from typing import Self, TypeAlias, cast
+from collections.abc import Iterator, Sequence
+from typing import Self, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -11,9 +11,13 @@ from contextplane.model.compiled_context import (
     CompiledContext,
     CompiledPrompt,
     ContextLedger,
+    EnvironmentValue,
+    IntelligenceScope,
     LedgerBudget,
     Lineage,
     Manifests,
+    Omission,
+    OmissionKind,
     PolicyVerdict,
     RuntimeControls,
 )
@@ -27,11 +31,15 @@ __all__ = [
     "GoldenOutcome",
     "GoldenRefusal",
     "describe_difference",
+    "drifted_stage",
     "read_outcome",
     "to_compiled_context",
 ]
 
 _HASHES = frozenset({"lineage", "compiled_context_hash", "stages", "recorded"})
+_OUT_OF_SCOPE = "out_of_scope"
+_FIXED_TEXTS = ("system", "developer", "task")
+_OMITTED_KINDS: tuple[OmissionKind, ...] = get_args(OmissionKind)
 _NAMED_PLACES = 3
 
 _NO_PROMPT = CompiledPrompt(system="", developer="", task="", context_blocks=())
@@ -68,33 +76,64 @@ class GoldenRefusal(_RecordedOutcome, frozen=True, kw_only=True):
     stage: str
 
 
-class GoldenContext(_RecordedOutcome, frozen=True, kw_only=True):
-    """A compiled context. `lineage`: the documents; `stages`: the hash of what each stage produced."""
+class GoldenContext(_RecordedOutcome, frozen=True, kw_only=True, omit_defaults=True):
+    """A compiled context, by the parts that the case used.
+
+    `prompt` has a digest of each part of the text. Rules of other intents and tools that were not surfaced are not
+    recorded. `lineage` and `compiled_context_hash`, which cover the whole pack, are compared only with the same pack.
+    """
 
     compiler_version: str
     lineage: tuple[Lineage, ...]
     compiled_context_hash: str
-    stages: dict[str, str]
     policy_decision: PolicyVerdict | None
     manifests: Manifests
     runtime_controls: RuntimeControls
     evidence_gate: EvidenceGate | None
     budget_report: BudgetReport
+    scope: IntelligenceScope | None = None
+    environment: dict[str, EnvironmentValue] = msgspec.field(default_factory=dict)
+    prompt: dict[str, str] = msgspec.field(default_factory=dict)
+    stages: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of results that an older compiler recorded; no longer written."""
 
     @classmethod
     def of(cls, compiled: CompiledContext, case: Json) -> Self:
-        ledger = compiled.context_ledger
+        ledger, manifests = compiled.context_ledger, compiled.manifests
+        used = tuple(_without_place(omission) for omission in manifests.omission_manifest if _is_used(omission))
         return cls(
             compiler_version=ledger.compiler_version or "",
             lineage=ledger.lineage,
             compiled_context_hash=ledger.compiled_context_hash,
-            stages={stage.stage: stage.hash for stage in ledger.stages},
             policy_decision=compiled.policy_decision,
-            manifests=compiled.manifests,
+            manifests=replace(manifests, omission_manifest=used),
             runtime_controls=compiled.runtime_controls,
             evidence_gate=compiled.evidence_gate,
             budget_report=compiled.budget_report,
+            scope=ledger.scope,
+            environment=ledger.environment,
+            prompt=_prompt_digests(compiled.compiled_prompt),
         ).record_for(case)
+
+
+def _is_used(omission: Omission) -> bool:
+    """Whether an omission is about something that the case has, or that was evaluated for it."""
+    if omission.kind == "rule":
+        return omission.reason != _OUT_OF_SCOPE
+    return omission.kind != "tool" or omission.stage == "budget"
+
+
+def _without_place(omission: Omission) -> Omission:
+    """The omission without its place in the pack, which moves with other parts of the pack."""
+    return replace(omission, at=None) if (omission.at or "").startswith("pack#") else omission
+
+
+def _prompt_digests(prompt: CompiledPrompt) -> dict[str, str]:
+    """Return a digest of each fixed text, and of the texts of each bucket."""
+    texts: dict[str, list[str]] = {name: [getattr(prompt, name)] for name in _FIXED_TEXTS}
+    for block in prompt.context_blocks:
+        texts.setdefault(block.bucket, []).append(block.content)
+    return {name: str(Digest.of(canonical(parts))) for name, parts in texts.items()}
 
 
 GoldenOutcome: TypeAlias = GoldenContext | GoldenRefusal
@@ -107,17 +146,50 @@ def read_outcome(value: Json) -> GoldenOutcome:
     return msgspec.convert(value, type=GoldenContext)
 
 
-def to_compiled_context(outcome: GoldenContext) -> CompiledContext:
-    """A compiled context of what is recorded, so that the items of two can be compared."""
+def to_compiled_context(outcome: GoldenContext, omitted: Sequence[Omission] = ()) -> CompiledContext:
+    """A compiled context of what is recorded, so that the items of two can be compared.
+
+    `omitted`: omissions that are not recorded, for items of which the other context has one.
+    """
+    manifests = outcome.manifests
     return CompiledContext(
         compiled_prompt=_NO_PROMPT,
-        manifests=outcome.manifests,
+        manifests=replace(manifests, omission_manifest=(*manifests.omission_manifest, *omitted)),
         runtime_controls=outcome.runtime_controls,
         budget_report=outcome.budget_report,
         context_ledger=_NO_LEDGER,
         policy_decision=outcome.policy_decision,
         evidence_gate=outcome.evidence_gate,
     )
+
+
+def drifted_stage(expected: GoldenContext, actual: GoldenContext) -> str:
+    """Return the first stage whose used parts differ; empty if none do."""
+    before, after = _parts_by_stage(expected), _parts_by_stage(actual)
+    return next((stage for stage in after if before[stage] != after[stage]), "")
+
+
+def _parts_by_stage(outcome: GoldenContext) -> dict[str, object]:
+    """Return what each stage contributed, in the order of the stages."""
+    manifests, prompt, controls = outcome.manifests, outcome.prompt, outcome.runtime_controls
+    omitted = {kind: [row for row in manifests.omission_manifest if row.kind == kind] for kind in _OMITTED_KINDS}
+    gates = (controls.approval_gates_active, controls.approval_gates)
+    return {
+        "scope": (outcome.scope, outcome.environment),
+        "policy": (
+            outcome.policy_decision,
+            manifests.policy_manifest,
+            omitted["rule"],
+            prompt.get("policy"),
+            controls.must_refuse,
+            controls.must_escalate,
+        ),
+        "tools": (manifests.tool_manifest, omitted["tool"], prompt.get("tool"), gates),
+        "evidence": (manifests.evidence_manifest, omitted["evidence"], prompt.get("evidence")),
+        "memory": (manifests.memory_manifest, omitted["memory"], prompt.get("memory")),
+        "budget": (outcome.budget_report, omitted["block"]),
+        "assemble": (prompt, controls, outcome.evidence_gate, manifests),
+    }
 
 
 def describe_difference(expected: GoldenContext, actual: GoldenContext) -> str:

@@ -42,7 +42,7 @@ def run_cases(files: Sequence[GoldenFile], ref: PackRef, value: Json, catalogs: 
     """Run these cases against a version, and report the result to the registry."""
     if not isinstance(value, dict) or "pack_meta" not in value:
         return GoldenResult(outcome="not_run", words=f"golden cases are for packs, and {ref} is none")
-    documents: tuple[Json, ...] = tuple({"name": file.name, "case": file.file.file.value} for file in files)
+    documents: tuple[Json, ...] = tuple({"name": file.name, "case": file.document} for file in files)
     names = tuple(file.name for file in files)
     try:
         results = check_cases(pack_source(value, catalogs), files)

@@ -31,7 +31,7 @@ from contextplane.policy.decision import (
 from contextplane.policy.facts import Facts
 from contextplane.policy.guardrails import GuardrailProgram
 from contextplane.policy.logic.condition import CompiledCondition, ConditionBatch, Judgement
-from contextplane.policy.rules import Branch, CompiledRule, placed_rules
+from contextplane.policy.rules import Branch, CompiledRule, RulePart, placed_rules
 from contextplane.policy.validation import policy_problems, refuse_all
 
 __all__ = [
@@ -67,7 +67,10 @@ _ID_DIGITS = 16
 
 
 class AppliedRules(NamedTuple):
-    """The combined effect of all rules in effect. It depends only on the state of each rule."""
+    """The combined effect of all rules in effect. It depends only on the state of each rule.
+
+    `digest` covers the parts of rules that took part, and nothing else of the pack.
+    """
 
     effects: tuple[RuleEffect, ...]
     idle: tuple[RuleIdle, ...]
@@ -82,6 +85,7 @@ class AppliedRules(NamedTuple):
     allowing: dict[str, str]
     allowed_by: str
     applied: bool
+    digest: str
 
 
 class RuleOutcomes(NamedTuple):
@@ -93,7 +97,7 @@ class RuleOutcomes(NamedTuple):
 
 
 class DecisionBasis(NamedTuple):
-    """Everything a decision depends on: digest of the rules, state of each, and the values read."""
+    """Everything a decision depends on: digest of what took part, state of each rule, and the values read."""
 
     digest: str
     states: bytes
@@ -140,7 +144,19 @@ def apply_rules(rules: Sequence[CompiledRule], states: bytes, elsewhere: tuple[R
         allowing={rule.at: rule.rule_id for rule in allowing},
         allowed_by=", ".join([rule.rule_id for rule in allowing]),
         applied=bool(states) and min(states) < OUTSIDE,
+        digest=Digest.of(
+            b"".join([rule.part_digest(_part(rule, state)) for rule, state in zip(rules, states, strict=True)])
+        ).hex,
     )
+
+
+def _part(rule: CompiledRule, state: int) -> RulePart:
+    """The part of a rule in this state that a decision depends on."""
+    if _undecided_kind(rule, state) is not None:
+        return "undecided"
+    if state >= OUTSIDE:
+        return "outside"
+    return "then" if state == TRUE else "else"
 
 
 def _idle_rule(rule: CompiledRule, state: int) -> RuleIdle:
@@ -236,11 +252,16 @@ def _guardrail_reason(guardrail: TriggeredGuardrail) -> str:
 
 
 def _decision_id(outcome: RuleOutcomes, guardrails: GuardrailVerdict, basis: DecisionBasis) -> str:
-    """The id of a decision: equal for equal rules, facts read and verdict. No clock, no run id."""
-    errors = [[error.at, error.kind] for error in outcome.errors]
-    missing = [[fact.at, fact.path] for fact in outcome.missing]
+    """The id of a decision: equal for equal parts of rules, facts read and verdict. No clock, no run id.
+
+    A rule of another intent, and the text of a branch that was not taken, have no influence on it.
+    """
+    # By their ids: a place moves when another rule is added before it.
+    errors = [[error.bundle_id, error.rule_id, error.kind] for error in outcome.errors]
+    missing = [[fact.bundle_id, fact.rule_id, fact.scope, fact.path] for fact in outcome.missing]
     triggered = [
-        [guardrail.kind, guardrail.id, *guardrail.by, *guardrail.missing] for guardrail in guardrails.triggered
+        [guardrail.kind, guardrail.id, guardrail.message, *guardrail.by, *guardrail.missing]
+        for guardrail in guardrails.triggered
     ]
     content = canonical([basis.digest, basis.states.hex(), basis.values, errors, missing, triggered])
     return f"pol_{Digest.of(content).hex[:_ID_DIGITS]}"
@@ -254,8 +275,7 @@ _CACHE_SIZE = 256
 class PolicyProgram:
     """The compiled policy layer of one pack. `gates` are its approval gates by id."""
 
-    def __init__(self, layer: PolicyLayer, maxima: Mapping[str, ApprovalMode], digest: Digest) -> None:
-        self.digest = digest
+    def __init__(self, layer: PolicyLayer, maxima: Mapping[str, ApprovalMode]) -> None:
         self.gates: Mapping[str, ApprovalGate] = {gate.gate_id: gate for gate in layer.approval_gates}
         self._rules = tuple(CompiledRule(bundle, rule, at, maxima) for bundle, rule, at in placed_rules(layer))
         self._guardrails = GuardrailProgram(layer.guardrails)
@@ -269,9 +289,13 @@ class PolicyProgram:
         `maxima` is the approval mode of each decision by its key: no rule bound to a decision asks for more than that.
         """
         # Before anything recurses into it: a value without a canonical form may be too deep for that.
-        digest = Digest.of(canonical([layer, dict(maxima or {})]))
+        canonical([layer, dict(maxima or {})])
         refuse_all(policy_problems(layer))
-        return cls(layer, maxima or {}, digest)
+        return cls(layer, maxima or {})
+
+    @cached_property
+    def _gate_digests(self) -> Mapping[str, str]:
+        return {name: Digest.of(canonical(gate)).hex for name, gate in self.gates.items()}
 
     @cached_property
     def gate_conditions(self) -> Mapping[str, CompiledCondition]:
@@ -294,9 +318,9 @@ class PolicyProgram:
         """Decide one request: guardrails first, then the rules of its intent."""
         guardrails, values = self._guardrails.judge(facts)
         judged = self._rules_of(facts.intent).judge(facts)
-        basis = DecisionBasis(
-            digest=self.digest.hex, states=judged.states, values=[facts.intent, *values, *judged.values]
-        )
+        gates = [self._gate_digests[name] for name in judged.outcome.applied.gates if name in self.gates]
+        digest = ".".join((self._guardrails.digest, judged.outcome.applied.digest, *gates))
+        basis = DecisionBasis(digest=digest, states=judged.states, values=[facts.intent, *values, *judged.values])
         return combine(judged.outcome, guardrails, intent=facts.intent, basis=basis)
 
     def _rules_of(self, intent: str) -> "_IntentRules":

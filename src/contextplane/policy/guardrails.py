@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from contextplane.model.json.canonical import Json
+from contextplane.model.ids import Digest
+from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.pack_layers import Guardrail, Guardrails
 from contextplane.policy.decision import GuardrailKind, GuardrailVerdict, TriggeredGuardrail, TriggerKind
 from contextplane.policy.facts import Facts
@@ -17,6 +18,8 @@ class GuardrailProgram:
 
     def __init__(self, guardrails: Guardrails) -> None:
         self._entries = tuple((kind, guardrail) for kind, _, guardrail in placed_guardrails(guardrails))
+        # Not the messages: that of a triggered guardrail is part of the verdict, and the others are not used.
+        self.digest = Digest.of(canonical([[kind, rail.id, rail.when] for kind, rail in self._entries])).hex
         self._conditional = [n for n, (_, guardrail) in enumerate(self._entries) if guardrail.when is not None]
         self._conditions = ConditionBatch([CompiledCondition(self._entries[n][1].when) for n in self._conditional])
         self._quiet = GuardrailVerdict(

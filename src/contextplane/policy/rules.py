@@ -1,11 +1,14 @@
 """The compiled rules of a pack, in order of evaluation, each with its scope and both branches."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from contextplane.model.arguments import placed_constraints
+from contextplane.model.ids import Digest
+from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.pack_layers import Effect, PolicyBundle, PolicyLayer, Rule
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.decision import (
@@ -20,7 +23,11 @@ from contextplane.policy.decision import (
 from contextplane.policy.facts import SCOPE_FACTS, Facts
 from contextplane.policy.logic.condition import CompiledCondition, ConditionFailure
 
-__all__ = ["Branch", "CompiledRule", "placed_rules", "restricts"]
+__all__ = ["Branch", "CompiledRule", "RulePart", "placed_rules", "restricts"]
+
+
+RulePart = Literal["outside", "then", "else", "undecided"]
+"""Which part of a rule a decision depends on: its scope alone, one branch, or both."""
 
 
 class Branch:
@@ -79,6 +86,8 @@ class CompiledRule:
         self._undecided: dict[UndecidedKind, Sequence[Branch]] = {}
         self.unknown = self._idle("unknown", "a fact that its if reads is missing")
         self.elsewhere = self._idle("out_of_scope", f"applies to the intent {', '.join(self.intents or ())} only")
+        self._rule = rule
+        self._parts: dict[RulePart, bytes] = {}
 
     def outside_index(self, facts: Facts) -> int | None:
         """The index in `outside` of the reason why the rule does not apply; None when it applies.
@@ -100,6 +109,24 @@ class CompiledRule:
         if answer is None:
             return _allows(self.then) and _allows(self.otherwise)
         return _allows(self.then if answer else self.otherwise)
+
+    def part_digest(self, part: RulePart) -> bytes:
+        """The digest of the part of the rule that a decision depends on. Nothing else moves its id."""
+        digest = self._parts.get(part)
+        if digest is None:
+            digest = self._parts[part] = bytes.fromhex(Digest.of(canonical(self._part(part))).hex)
+        return digest
+
+    def _part(self, part: RulePart) -> Json:
+        rule = self._rule
+        used: list[object] = [part, self.bundle_id, rule.rule_id, rule.applies_to]
+        if part != "outside":
+            used.append(rule.condition)
+        branches = {"then": (self.then,), "else": (self.otherwise,), "undecided": (self.then, self.otherwise)}
+        for branch in branches.get(part, ()):
+            if branch is not None:
+                used += [branch.declared, branch.effect.approval_mode, rule.decision_binding, rule.rationale]
+        return used  # type: ignore[return-value]
 
     def undecided_branches(self, kind: UndecidedKind) -> Sequence[Branch]:
         """The restrictions of both branches. Cached: most rules are decided by every request."""

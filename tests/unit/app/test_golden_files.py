@@ -48,7 +48,8 @@ def test_a_case_in_yaml_keeps_every_line_of_its_author(tmp_path: Path, before: s
     text = path.read_text(encoding="utf-8")
     for text_line in YAML.splitlines() + [row for row in (before + after).splitlines() if row.startswith("#")]:
         assert text_line.partition("{")[0] in text
-    assert text.count("expected:") == 1
+    assert "expected:" not in text
+    assert (cases / "shown.expected.json").exists()
     assert run(str(cases), source_of(tmp_path))["shown"].passed
     record_cases(source_of(tmp_path), golden_files(str(cases)))
     assert path.read_text(encoding="utf-8") == text
@@ -56,7 +57,9 @@ def test_a_case_in_yaml_keeps_every_line_of_its_author(tmp_path: Path, before: s
 
 def test_nothing_is_recorded_where_one_cannot_be_written(tmp_path: Path) -> None:
     cases = Path(folder(tmp_path))
-    yaml_case(cases, "then.yaml", after="...\n")  # after the end of the document nothing can be put
+    # All members in one line: no line can be cut out.
+    whole = json.dumps({**SHOWN, "expected": {"refused": "x", "stage": "y"}})
+    (cases / "then.yaml").write_text(f"# a comment\n{whole}\n", encoding="utf-8")
     before = {path.name: path.read_bytes() for path in cases.iterdir()}
     with pytest.raises(ContextPlaneError) as refused:
         record_cases(source_of(tmp_path), golden_files(str(cases)))

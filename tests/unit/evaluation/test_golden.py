@@ -16,7 +16,7 @@ from contextplane.evaluation.golden import CaseResult, check_cases
 from contextplane.evaluation.golden_case import GoldenContext, GoldenRefusal, read_outcome
 from tests.spec.manifest import proves
 from tests.unit.compiler.case_files import CLOSING, SHOWN, pack_file, source_of, write_json
-from tests.unit.compiler.scenario import CASES, put
+from tests.unit.compiler.scenario import CASES, PACK, put
 
 THRESHOLD = {"/policy_layer/policy_bundles/0/policy_dsl/rules/1/if/and/1/>/1": 5000}
 VERSION = {"/pack_meta/pack_version": "1.0.1"}
@@ -40,6 +40,19 @@ def recorded(tmp_path: Path) -> str:
     cases = folder(tmp_path)
     record_cases(source_of(tmp_path), golden_files(cases))
     return cases
+
+
+def document_of(cases: Path, name: str) -> dict[str, Any]:
+    """A case with what is recorded of it, in one document."""
+    document: dict[str, Any] = json.loads((cases / f"{name}.json").read_bytes())
+    beside = cases / f"{name}.expected.json"
+    return {**document, "expected": json.loads(beside.read_bytes())} if beside.exists() else document
+
+
+def write_document(cases: Path, name: str, document: dict[str, Any]) -> None:
+    """Write a case, and what is expected of it beside it."""
+    write_json(cases, f"{name}.json", {key: part for key, part in document.items() if key != "expected"})
+    write_json(cases, f"{name}.expected.json", document["expected"])
 
 
 def run(cases: str, source: PackSource) -> dict[str, CaseResult]:
@@ -69,13 +82,12 @@ def test_recording_twice_writes_the_same_bytes(tmp_path: Path) -> None:
     assert {path.name: (path.read_bytes(), path.stat().st_ino) for path in cases.glob("*.json")} == before
 
 
-def test_a_file_keeps_its_case_and_gains_what_is_expected(tmp_path: Path) -> None:
+def test_a_file_keeps_its_case_and_what_is_expected_stands_beside_it(tmp_path: Path) -> None:
     cases = Path(recorded(tmp_path))
-    shown = json.loads((cases / "shown.json").read_bytes())
-    expected = shown.pop("expected")
-    assert shown == SHOWN
-    assert set(expected) >= {"manifests", "runtime_controls", "budget_report", "compiled_context_hash", "stages"}
-    unknown = json.loads((cases / "unknown.json").read_bytes())["expected"]
+    assert json.loads((cases / "shown.json").read_bytes()) == SHOWN
+    expected = document_of(cases, "shown")["expected"]
+    assert set(expected) >= {"manifests", "runtime_controls", "budget_report", "compiled_context_hash", "prompt"}
+    unknown = document_of(cases, "unknown")["expected"]
     assert (unknown["refused"], unknown["stage"]) == ("compile_intent_unknown", "intent")
 
 
@@ -101,7 +113,7 @@ def test_a_case_of_which_nothing_is_recorded_does_not_pass(tmp_path: Path) -> No
         (THRESHOLD, "policy", ("rule", "POLICY_RETURNS_V4#R_HIGH_VALUE_REQUIRES_APPROVAL")),
         ({f"{PERMISSION}/arg_constraints/amount_inr/max": 49999}, "tools", ("tool", "adp_payments.issue_refund")),
         (SUMMARY, "budget", ("bucket", "business")),
-        ({"/policy_layer/guardrails/redaction_rules/0": "iban"}, "policy", ("redaction", "iban")),
+        ({"/policy_layer/guardrails/redaction_rules/0": "iban"}, "assemble", ("redaction", "iban")),
         ({"/intelligence_refs/embedding_keys/0": "support_orders_v2"}, "scope", None),
     ],
 )
@@ -127,9 +139,9 @@ def test_a_new_number_alone_is_no_drift_and_is_said(tmp_path: Path) -> None:
 
 def test_another_hash_of_the_same_pack_is_a_drift(tmp_path: Path) -> None:
     cases = Path(recorded(tmp_path))
-    shown = json.loads((cases / "shown.json").read_bytes())
+    shown = document_of(cases, "shown")
     shown["expected"]["compiled_context_hash"] = "sha256:" + "0" * 64
-    write_json(cases, "shown.json", recorded_again(shown))
+    write_document(cases, "shown", recorded_again(shown))
     drifted = run(str(cases), source_of(tmp_path))["shown"]
     assert (drifted.stage, drifted.words) == ("seal", "nothing by name; compiled_context_hash is not as recorded")
 
@@ -160,7 +172,7 @@ def test_what_was_changed_by_hand_does_not_pass(
     tmp_path: Path, changes: dict[str, Any], stage: str, words: str, pack: dict[str, Any]
 ) -> None:
     cases = Path(recorded(tmp_path))
-    write_json(cases, "shown.json", put(json.loads((cases / "shown.json").read_bytes()), changes))
+    write_document(cases, "shown", put(document_of(cases, "shown"), changes))
     ran = run(str(cases), source_of(tmp_path, pack))
     assert (ran["shown"].passed, ran["shown"].stage, ran["closing"].passed) == (False, stage, True)
     assert words in ran["shown"].words
@@ -188,6 +200,78 @@ def test_a_case_that_comes_to_the_same_by_other_rules_tells_what_is_not_as_recor
     assert drifted.words == "nothing by name; policy_decision.policy_decision_id is not as recorded"
 
 
+OTHER_RULE: dict[str, Any] = {
+    "rule_id": "R_OTHER",
+    "applies_to": {"intent": "support.other"},
+    "if": {"==": [{"var": "request.context.kind"}, "gift"]},
+    "then": {"allow": True},
+    "else": {"allow": False, "reason": "No gift."},
+    "rationale": "Only gifts.",
+    "decision_binding": PACK["policy_layer"]["policy_bundles"][0]["policy_dsl"]["rules"][0]["decision_binding"],
+}
+RULES = PACK["policy_layer"]["policy_bundles"][0]["policy_dsl"]["rules"]
+TARGETS = PACK["evaluation_layer"]["eval_targets"]
+WITH_OTHER = {
+    "/policy_layer/policy_bundles/0/policy_dsl/rules": [OTHER_RULE, *RULES],
+    "/evaluation_layer/eval_targets": [*TARGETS, {**TARGETS[0], "intent": "support.other"}],
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"/policy_layer/policy_bundles/0/policy_dsl/rules": RULES, "/evaluation_layer/eval_targets": TARGETS},
+        {"/policy_layer/policy_bundles/0/policy_dsl/rules": [{**OTHER_RULE, "rationale": "Other words."}, *RULES]},
+        {"/policy_layer/policy_bundles/0/policy_dsl/rules": [*RULES, OTHER_RULE]},
+        {"/policy_layer/policy_bundles/0/policy_dsl/rules/1/else": {"allow": False, "reason": "Other words."}},
+    ],
+    ids=["without it", "another text", "at another place", "the branch that is not taken"],
+)
+def test_a_case_drifts_by_what_it_used_and_not_by_a_word_in_another_rule(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    cases = folder(tmp_path)
+    (Path(cases) / "unknown.json").unlink()
+    record_cases(source_of(tmp_path, WITH_OTHER), golden_files(cases))
+    ran = run(cases, source_of(tmp_path, {**WITH_OTHER, **changes}))
+    assert {name: (result.passed, result.words, result.other_version) for name, result in ran.items()} == {
+        "closing": (True, "", True),
+        "shown": (True, "", True),
+    }
+
+
+def test_a_tool_that_is_not_surfaced_is_no_drift_until_it_is(tmp_path: Path) -> None:
+    cases = folder(tmp_path)
+    (Path(cases) / "unknown.json").unlink()
+    record_cases(source_of(tmp_path, {f"{PERMISSION}/allow": False}), golden_files(cases))
+    mode = {f"{PERMISSION}/allow": False, f"{PERMISSION}/arg_constraints/amount_inr/max": 4}
+    assert all(result.passed for result in run(cases, source_of(tmp_path, mode)).values())
+    ran = run(cases, source_of(tmp_path))["shown"]
+    assert ran.stage == "tools"
+    assert ("tool", "adp_payments.issue_refund") in {(change.kind, change.id) for change in ran.changes}
+
+
+def test_a_result_inside_its_case_is_read_and_recording_moves_it_out(tmp_path: Path) -> None:
+    cases = Path(recorded(tmp_path))
+    for name in ("shown", "closing", "unknown"):
+        write_json(cases, f"{name}.json", document_of(cases, name))
+        (cases / f"{name}.expected.json").unlink()
+    assert all(result.passed for result in run(str(cases), source_of(tmp_path)).values())
+    results = record_cases(source_of(tmp_path), golden_files(str(cases)))
+    assert all(result.passed and result.moved for result in results)
+    assert json.loads((cases / "shown.json").read_bytes()) == SHOWN
+    assert all(result.passed for result in run(str(cases), source_of(tmp_path)).values())
+    assert not any(result.moved for result in record_cases(source_of(tmp_path), golden_files(str(cases))))
+
+
+def test_a_result_whose_case_is_gone_is_told(tmp_path: Path) -> None:
+    cases = Path(recorded(tmp_path))
+    (cases / "shown.json").unlink()
+    with pytest.raises(ContextPlaneError, match="its case is not in the folder") as refused:
+        golden_files(str(cases))
+    assert (refused.value.code, refused.value.at) == ("golden_case_invalid", str(cases / "shown.expected.json"))
+
+
 def test_what_has_not_its_form_any_more_is_recorded_anew(tmp_path: Path) -> None:
     cases = folder(tmp_path)
     write_json(Path(cases), "shown.json", {**SHOWN, "expected": {"hash": 1}})
@@ -199,13 +283,10 @@ def test_what_has_not_its_form_any_more_is_recorded_anew(tmp_path: Path) -> None
 
 def test_a_case_that_was_compiled_and_is_refused_has_drifted_and_so_has_the_reverse(tmp_path: Path) -> None:
     cases = Path(recorded(tmp_path))
-    swapped = {
-        "shown.json": "unknown.json",
-        "unknown.json": "shown.json",
-    }
-    expected = {name: json.loads((cases / name).read_bytes())["expected"] for name in swapped}
+    swapped = {"shown": "unknown", "unknown": "shown"}
+    expected = {name: document_of(cases, name)["expected"] for name in swapped}
     for name, other in swapped.items():
-        write_json(cases, name, {**json.loads((cases / name).read_bytes()), "expected": expected[other]})
+        write_document(cases, name, {**document_of(cases, name), "expected": expected[other]})
     ran = run(str(cases), source_of(tmp_path))
     assert (ran["shown"].passed, ran["shown"].stage) == (False, "intent")
     assert (ran["unknown"].passed, ran["unknown"].stage) == (False, "intent")
@@ -214,10 +295,9 @@ def test_a_case_that_was_compiled_and_is_refused_has_drifted_and_so_has_the_reve
 
 def test_a_case_that_is_refused_with_another_code_has_drifted(tmp_path: Path) -> None:
     cases = Path(recorded(tmp_path))
-    document = json.loads((cases / "unknown.json").read_bytes())
-    case = {key: part for key, part in document.items() if key != "expected"}
+    case = json.loads((cases / "unknown.json").read_bytes())
     expected = GoldenRefusal(refused="compile_tenant_mismatch", stage="scope").record_for(case)
-    write_json(cases, "unknown.json", {**case, "expected": msgspec.to_builtins(expected)})
+    write_document(cases, "unknown", {**case, "expected": msgspec.to_builtins(expected)})
     drifted = run(str(cases), source_of(tmp_path))["unknown"]
     assert (drifted.passed, drifted.stage, drifted.refusal_changed) == (False, "intent", False)
     assert drifted.words == "refused with compile_intent_unknown; compile_tenant_mismatch was expected"
@@ -297,13 +377,11 @@ def test_tools_are_as_recorded_only_where_something_is_recorded_and_it_compiles(
     assert line(tmp_path, "tool_surface") == ("unknown", "no tools are recorded for closing, shown, unknown")
     record_cases(source_of(tmp_path), golden_files(cases))
     assert line(tmp_path, "tool_surface") == ("passed", "as recorded in all golden requests: 3")
-    for name in ("shown.json", "unknown.json"):
-        expected = json.loads((Path(cases) / name).read_bytes())["expected"]
-        other = Path(cases) / ("unknown.json" if name == "shown.json" else "shown.json")
-        before = other.read_bytes()
-        write_json(Path(cases), other.name, {**json.loads(before), "expected": expected})
-        assert line(tmp_path, "tool_surface") == ("failed", f"other tools than recorded in: {other.stem}")
-        other.write_bytes(before)
+    for name, other in (("shown", "unknown"), ("unknown", "shown")):
+        before = document_of(Path(cases), other)
+        write_document(Path(cases), other, {**before, "expected": document_of(Path(cases), name)["expected"]})
+        assert line(tmp_path, "tool_surface") == ("failed", f"other tools than recorded in: {other}")
+        write_document(Path(cases), other, before)
 
 
 @proves("context-pack:ci:minimal-surface")

@@ -9,7 +9,7 @@ from contextplane.testing.proofs import proves
 from tests.support.cases import cases
 from tests.unit.policy.scenes import EXAMPLE_PROGRAM, bundle, decide, facts, policy, program, rule
 
-DENY = {"allow": False}
+ALLOW, DENY = {"allow": True}, {"allow": False}
 IDV, HIGH = "R_REFUND_REQUIRES_IDV", "R_HIGH_VALUE_REQUIRES_APPROVAL"
 AMOUNT = {"var": "request.context.refund_amount"}
 
@@ -238,6 +238,25 @@ def test_what_no_rule_reads_does_not_change_the_id_and_other_rules_do() -> None:
         whole = program(rule(when={"!!": [{"var": everything}]}))
         ids = {whole.decide(facts(run={"run_id": run})).policy_decision_id for run in ("run_1", "run_2")}
         assert len(ids) == 2
+
+
+def test_the_id_follows_the_parts_of_rules_that_took_part_and_no_other_text() -> None:
+    own: dict[str, Any] = {**rule("R1", then=ALLOW, otherwise=DENY), "rationale": "Because."}
+    first = decide(own).policy_decision_id
+    elsewhere = rule("R0", applies_to={"intent": "support.other"})
+    assert decide(elsewhere, own).policy_decision_id == first, "a rule of another intent"
+    assert decide({**own, "else": {**DENY, "reason": "Another text."}}).policy_decision_id == first, "the other branch"
+    assert decide({**own, "rationale": "Another."}).policy_decision_id != first
+    assert decide({**own, "then": {**ALLOW, "requires": ["order_lookup"]}}).policy_decision_id != first
+    assert decide({**own, "if": {"or": [True, False]}}).policy_decision_id != first
+    outside = rule("R2", applies_to={"role": "manager"}, then=DENY)
+    with_outside = decide(own, outside).policy_decision_id
+    assert with_outside != first
+    assert decide(own, {**outside, "then": ALLOW}).policy_decision_id == with_outside, "it does not apply"
+    # A rule whose scope is unknown takes part with both branches.
+    nobody = facts(role=None)
+    before = decide(own, outside, by=nobody).policy_decision_id
+    assert decide(own, {**outside, "then": {**DENY, "reason": "Other."}}, by=nobody).policy_decision_id != before
 
 
 @proves("context-pack:misconceptions:policy-outside-the-prompt")

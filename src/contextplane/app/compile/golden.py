@@ -1,10 +1,10 @@
 """Golden cases in files: reading them from a folder, and recording what they compile to.
 
-A file, JSON or YAML, holds a compile case and, once it was recorded, `expected`. A case runs against the version at
-hand, also if its request names another version of the same pack or catalog: it stays valid when the number rises.
+A file, JSON or YAML, holds a compile case. Its recorded outcome is in a file of its own: `refund.expected.json` beside
+`refund.yaml`. Recording never changes the file of the author. A case runs against the version at hand, also if its
+request names another version of the same pack or catalog: it stays valid when the number rises.
 
-Recording writes a JSON file whole. In a YAML file, which has comments and an order of its own, `expected` is put at the
-end, or where it was before, and everything else stays as it is.
+Older versions wrote the outcome into the case, as `expected`. It is still read there, and recording moves it out.
 """
 
 import os
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from contextplane.adapters.files.disk import Disk, storage_errors, write_atomically
 from contextplane.app.documents import DocumentUnreadable, path_in_folder
@@ -32,7 +33,6 @@ from contextplane.evaluation.golden import (
     read_golden,
     requested_version,
 )
-from contextplane.evaluation.golden_case import GoldenContext, GoldenRefusal
 from contextplane.evaluation.golden_release import run_cases
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import Json, canonical
@@ -41,60 +41,56 @@ from contextplane.registry.artifacts import Candidate
 from contextplane.registry.reports import GoldenResult
 
 __all__ = [
+    "EXPECTED",
     "CaseResult",
     "FolderCases",
     "NoGoldenCases",
     "check_cases",
     "combined_case",
+    "expected_path",
     "golden_files",
     "record_cases",
     "requested_version",
-    "text_with_expected",
-    "write_case_file",
+    "text_without_expected",
+    "write_file",
 ]
 
-_INDENT = "  "
+EXPECTED = ".expected.json"
+"""The end of the name of a file with an outcome, beside the file of its case."""
 
 
-def text_with_expected(file: NamedFile, case: dict[str, Json], expected: Json) -> bytes | None:
-    """Return the text of the file with `expected` in it; None if the YAML has a form that cannot take it."""
-    document: dict[str, Json] = {**case, "expected": expected}
+def text_without_expected(file: NamedFile, case: dict[str, Json]) -> bytes | None:
+    """Return the text of a case without its `expected`; None if that cannot be cut out of the YAML."""
     if is_yaml(file.path):
         with document_of(file.path, piped=False) as source:
             text = bytes(source).decode()
         if not text.lstrip().startswith("{"):
-            return _insert_expected(text, file, document)
-    # A YAML file that is JSON in fact is written as such.
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+            return _cut_expected(text, file, case)
+    # The text of a JSON case was written by us when its outcome was.
+    return msgspec.json.format(msgspec.json.encode(case), indent=2) + b"\n"
 
 
-def write_case_file(file: NamedFile, text: bytes) -> None:
-    """Replace the file atomically. A link within the folder stays; the file it leads to is replaced."""
-    path = os.path.realpath(file.path)
-    with storage_errors(file.path):
-        write_atomically(path, text, staging=os.path.dirname(path), disk=Disk())
+def write_file(path: str, text: bytes) -> None:
+    """Replace a file atomically. A link within the folder stays; the file it leads to is replaced."""
+    real = os.path.realpath(path)
+    with storage_errors(path):
+        write_atomically(real, text, staging=os.path.dirname(real), disk=Disk())
 
 
-def _insert_expected(text: str, file: NamedFile, document: dict[str, Json]) -> bytes | None:
-    """Return the YAML text with `expected` in it; None unless it reads back as exactly this document."""
+def _cut_expected(text: str, file: NamedFile, case: dict[str, Json]) -> bytes | None:
+    """Return the YAML text without `expected`; None unless it reads back as exactly this case."""
     from contextplane.authoring.yaml_reader import read_yaml_file
 
     lines = text.splitlines(keepends=True)
-    before, after = lines, list[str]()
-    if "expected" in cast("dict[str, Json]", file.file.value):
-        starts = sorted(file.place(f"/{name}").line for name in cast("dict[str, Json]", file.file.value))
-        start = file.place("/expected").line
-        end = next((line for line in starts if line > start), len(lines) + 1)
-        # Comments above the next member belong to that member.
-        while end - 2 >= start and lines[end - 2].lstrip()[:1] in {"", "#"}:
-            end -= 1
-        before, after = lines[: start - 1], lines[end - 1 :]
-    if before and not before[-1].endswith("\n"):
-        before[-1] += "\n"
-    expected = msgspec.json.format(msgspec.json.encode(document["expected"]), indent=2).decode()
-    updated = "".join([*before, f"expected: {expected}".replace("\n", f"\n{_INDENT}"), "\n", *after]).encode()
+    starts = sorted(file.place(f"/{name}").line for name in cast("dict[str, Json]", file.file.value))
+    start = file.place("/expected").line
+    end = next((line for line in starts if line > start), len(lines) + 1)
+    # Comments above the next member belong to that member.
+    while end - 2 >= start and lines[end - 2].lstrip()[:1] in {"", "#"}:
+        end -= 1
+    updated = "".join([*lines[: start - 1], *lines[end - 1 :]]).encode()
     try:
-        return updated if read_yaml_file(updated).canonical == canonical(document) else None
+        return updated if read_yaml_file(updated).canonical == canonical(case) else None
     except ContextPlaneError:
         return None
 
@@ -115,10 +111,12 @@ def golden_files(folder: str, *, anew: bool = False) -> tuple[GoldenFile, ...]:
             f"cannot be listed: {error.strerror}", at=folder, hint="name the folder of the golden cases"
         ) from error
     cases: dict[str, GoldenFile] = {}
-    for case in (_read_case(folder, name, anew=anew) for name in names if _is_case_name(name)):
+    beside = {name for name in names if name.endswith(EXPECTED)}
+    for case in (_read_case(folder, name, beside, anew=anew) for name in names if _is_case_name(name)):
         if case.name in cases:
             raise GoldenCaseInvalid("another case has this name", at=case.file.path, hint="rename one of them")
         cases[case.name] = case
+    _refuse_orphans(folder, beside, cases)
     if not cases:
         hint = "put requests there, as JSON or YAML; 'ctx golden record'"
         raise NoGoldenCases("holds no golden case", at=folder, hint=hint)
@@ -126,33 +124,60 @@ def golden_files(folder: str, *, anew: bool = False) -> tuple[GoldenFile, ...]:
 
 
 def record_cases(source: PackSource, files: Iterable[GoldenFile]) -> tuple[CaseResult, ...]:
-    """Compile every case and write the outcome into its file, unless it is there already.
+    """Compile every case and write the outcome into the file beside it, unless it is there already.
 
     Nothing is written before all cases were read and compiled: an invalid file changes none of the others.
     """
-    outcomes = [(file, compile_golden(source, file)) for file in files]
-    texts = [(case.file, _recorded_text(case, outcome)) for case, outcome in outcomes if outcome != case.expected]
-    for file, text in texts:
-        write_case_file(file, text)
-    return tuple(compare_golden(case, outcome) for case, outcome in outcomes)
+    outcomes = [(file, *compile_golden(source, file)) for file in files]
+    texts: list[tuple[str, bytes]] = []
+    for case, outcome, _ in outcomes:
+        if outcome != case.expected or case.inside:
+            text = msgspec.json.format(msgspec.json.encode(outcome), indent=2) + b"\n"
+            texts.append((expected_path(case.file.path), text))
+        if case.inside:
+            texts.append((case.file.path, _text_of_case(case)))
+    for path, text in texts:
+        write_file(path, text)
+    results = (replace(compare_golden(*outcome), moved=outcome[0].inside) for outcome in outcomes)
+    return tuple(results)
 
 
-def _recorded_text(case: GoldenFile, outcome: GoldenContext | GoldenRefusal) -> bytes:
-    text = text_with_expected(case.file, case.case, msgspec.to_builtins(outcome))
+def expected_path(path: str) -> str:
+    """Return the path of the file with the outcome of a case."""
+    return os.path.splitext(path)[0] + EXPECTED
+
+
+def _text_of_case(case: GoldenFile) -> bytes:
+    text = text_without_expected(case.file, case.case)
     if text is None:
         raise GoldenCaseInvalid(
-            "the result cannot be written into YAML of this form", at=case.file.path, hint="write the case as JSON"
+            "the expected result cannot be moved out of YAML of this form",
+            at=case.file.where("/expected"),
+            hint="remove the member expected",
         )
     return text
 
 
 def _is_case_name(name: str) -> bool:
-    return name != SURFACE and (name.lower().endswith(".json") or is_yaml(name))
+    return name != SURFACE and not name.endswith(EXPECTED) and (name.lower().endswith(".json") or is_yaml(name))
 
 
-def _read_case(folder: str, name: str, *, anew: bool) -> GoldenFile:
-    file = read_case_file(path_in_folder(folder, name))
-    return read_golden(os.path.splitext(name)[0], file.file.value, file, anew=anew)
+def _read_case(folder: str, name: str, beside: set[str], *, anew: bool) -> GoldenFile:
+    file, stem = read_case_file(path_in_folder(folder, name)), os.path.splitext(name)[0]
+    own = f"{stem}{EXPECTED}"
+    outcome = read_case_file(path_in_folder(folder, own)) if own in beside else None
+    return read_golden(stem, file.file.value, file, beside=outcome, anew=anew)
+
+
+def _refuse_orphans(folder: str, beside: Iterable[str], cases: Iterable[str]) -> None:
+    """Refuse an outcome whose case is gone: a case that was lost would pass in silence."""
+    for name in sorted(beside):
+        if name.removesuffix(EXPECTED) not in cases:
+            raise GoldenCaseInvalid(
+                "its case is not in the folder",
+                at=os.path.join(folder, name),
+                hint=f"put the case back as {name.removesuffix(EXPECTED)}.yaml or .json, or remove this file",
+            )
 
 
 class FolderCases:
@@ -161,7 +186,7 @@ class FolderCases:
     def __init__(self, folder: str) -> None:
         self._files = golden_files(folder)
         for file in self._files:
-            if secret_shapes(file.file.file.canonical):
+            if secret_shapes(canonical(file.document)):
                 raise GoldenCaseInvalid(
                     "holds something that looks like a secret, and would be kept for ever",
                     at=file.file.path,

@@ -1,14 +1,16 @@
 """Record golden cases, requests with what they must compile to, and check them later.
 
-DIR holds requests as 'ctx compile --request' takes them, JSON or YAML.
+DIR holds requests with their run context, as 'ctx compile --request' takes them, JSON or YAML.
 
-  record    compile each request and write the result into its file as "expected": manifests, controls, budget, and a
-            hash for each stage and for the whole; or the code of the refusal.
+  record    compile each request and write the result beside it: refund.expected.json beside refund.yaml. Your files are
+            never changed. The result has the verdict, manifests, controls, budget, and a digest of each part of the
+            prompt; or the code of the refusal.
   check     compile them again, and name what drifted and the first stage that did (status 12).
 
-A request that names another version of the pack runs with this one. Every stage must then be as recorded; the hash of
-the whole, which covers the pack itself, is not compared. Results that another version of the compiler recorded, or that
-were edited by hand, do not pass.
+A case drifts by what it used. A changed rule of another intent, or another tool that is not surfaced, leaves it as it
+is. A request that names another version of the pack runs with this one. Results that another version of the compiler
+recorded, or that were edited by hand, do not pass. Older versions wrote results into the files themselves: these are
+read, and 'record' moves them out.
 
 'ctx check --golden DIR' and 'ctx publish --golden DIR' run the same check. A published version keeps its cases, and a
 rollback runs them again.
@@ -67,6 +69,8 @@ def _print_recorded(results: tuple["CaseResult", ...], output: CommandOutput) ->
 
     for result in results:
         refused = f"; it is refused with {result.refused}" if result.refused else ""
+        if result.moved:
+            refused += f"; the result moved out of the case, into {clean(result.name)}.expected.json"
         if result.passed:
             output.line(f"{clean(result.name)}: as it was recorded{refused}")
         elif not result.recorded:
@@ -115,4 +119,5 @@ def _answer(result: "CaseResult") -> dict[str, object]:
         "moved": result.changes,
         "refused": result.refused or None,
         "other_version": result.other_version,
+        **({"moved_out": True} if result.moved else {}),
     }
