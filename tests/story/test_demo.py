@@ -45,7 +45,7 @@ def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> No
     lines = [line for chapter in chapters for line in chapter["lines"]]
     run = "e283d9edc4bda6076179269bc99c33cff9e3aba32ec5f2ee867bccd309eb9e72"
     assert f"ctx pack refund.json: ctx://{run}" in lines
-    context_hash = "sha256:e7cb45f4814de90c09ec13b4b7a5c6b5ba32f8cb534fe2c84d2d7c0c37105484"
+    context_hash = "sha256:f6ea418a354c80fb3ea32fee6fe377663abd533e8bac389e41d33c0666a3f3ba"
     assert f"  hash   {context_hash}" in lines
 
 

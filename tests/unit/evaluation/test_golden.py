@@ -1,5 +1,6 @@
 """Golden cases: what was recorded holds, what drifted is named with its stage, and nothing passes in silence."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -233,7 +234,7 @@ def test_a_case_drifts_by_what_it_used_and_not_by_a_word_in_another_rule(
     cases = folder(tmp_path)
     (Path(cases) / "unknown.json").unlink()
     record_cases(source_of(tmp_path, WITH_OTHER), golden_files(cases))
-    ran = run(cases, source_of(tmp_path, {**WITH_OTHER, **changes}))
+    ran = run(cases, source_of(tmp_path, copy.deepcopy({**WITH_OTHER, **changes})))
     assert {name: (result.passed, result.words, result.other_version) for name, result in ran.items()} == {
         "closing": (True, "", True),
         "shown": (True, "", True),
