@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from contextplane.compiler.assemble import assemble
 from contextplane.compiler.budget import fit_budget
 from contextplane.compiler.digests import digest, digest_of_plain
-from contextplane.compiler.draft import Draft, Inputs
+from contextplane.compiler.draft import Draft
 from contextplane.compiler.evidence import admit_evidence
 from contextplane.compiler.inputs import read_inputs
 from contextplane.compiler.memory import recall_memories
@@ -27,7 +27,7 @@ from contextplane.model.invoke import InvokeRequest, RunContext
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.tokens import CALIBRATED1, Tokens
 
-__all__ = ["COMPILER_VERSION", "STAGES", "Stage", "compile_context", "compiled_context_hash", "run_stages", "seal"]
+__all__ = ["COMPILER_VERSION", "STAGES", "Stage", "compile_context", "compile_draft", "compiled_context_hash", "seal"]
 
 
 COMPILER_VERSION = "1.4.0"
@@ -116,12 +116,21 @@ def compile_context(  # noqa: PLR0913  the inputs, each of which shapes what is 
     as_of: Timestamp | None = None,
 ) -> CompiledContext:
     """Compile a context, or raise with the stage and the place. `as_of`: the moment to judge freshness."""
+    return compile_draft(view, run_context, request, evidence, memories, tokens=tokens, as_of=as_of).seal
+
+
+def compile_draft(  # noqa: PLR0913  the same inputs
+    view: PackView,
+    run_context: RunContext,
+    request: InvokeRequest,
+    evidence: Sequence[EvidenceInput] = (),
+    memories: Sequence[Memory] = (),
+    *,
+    tokens: Tokens = CALIBRATED1,
+    as_of: Timestamp | None = None,
+) -> Draft:
+    """Compile a context, and return the parts of all stages with it."""
     inputs = read_inputs(view, run_context, request, evidence=evidence, memories=memories, tokens=tokens, as_of=as_of)
-    return run_stages(inputs).seal
-
-
-def run_stages(inputs: Inputs) -> Draft:
-    """Run every stage; the draft has the parts of all of them, and the sealed context."""
     draft = Draft(inputs=inputs)
     for stage in STAGES:
         try:

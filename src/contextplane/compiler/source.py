@@ -5,10 +5,9 @@ from contextlib import contextmanager
 
 from contextplane.authoring.source_file import NamedFile
 from contextplane.compiler.case import CaseEnvironment, CaseInvalid, CompileCase, read_case
-from contextplane.compiler.compile import compile_context, run_stages
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.draft import Draft
 from contextplane.compiler.errors import BudgetInvalid, InputInvalid
-from contextplane.compiler.inputs import read_inputs
 from contextplane.compiler.overrides import Override, OverrideInvalid, apply_overrides, fact_pointer, known_places
 from contextplane.compiler.report import ContextItem, ItemChange, compare_contexts, list_items
 from contextplane.compiler.view import PackView
@@ -16,7 +15,6 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext, Lineage
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
-from contextplane.model.tokens import APPROX4
 from contextplane.model.value import Value
 
 __all__ = ["CompiledCase", "PackSource", "add_place", "compile_case", "list_all_items", "place_errors"]
@@ -44,19 +42,7 @@ class PackSource:
 
     def compile_draft(self, case: CompileCase) -> Draft:
         """Compile a case, and return the parts of all stages with the decision of policy."""
-        inputs = read_inputs(
-            self.view(case.environment),
-            case.run_context,
-            case.request,
-            evidence=case.evidence,
-            memories=case.memories,
-            tokens=APPROX4,
-            as_of=case.as_of,
-        )
-        return run_stages(inputs)
-
-    def compile(self, case: CompileCase) -> CompiledContext:
-        return compile_context(
+        return compile_draft(
             self.view(case.environment),
             case.run_context,
             case.request,
@@ -64,6 +50,9 @@ class PackSource:
             case.memories,
             as_of=case.as_of,
         )
+
+    def compile(self, case: CompileCase) -> CompiledContext:
+        return self.compile_draft(case).seal
 
 
 class CompiledCase(Value, frozen=True):
