@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from contextplane.model.pack_layers import PolicyLayer, ToolingLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.approval_gates import active_gates
-from contextplane.policy.decision import DenialKind, PolicyDecision
+from contextplane.policy.bounds import permission_references
+from contextplane.policy.decision import ArgumentBound, DenialKind, PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts, FactsRefused
 from contextplane.policy.request_facts import request_facts_by_intent, request_problems
@@ -43,6 +44,13 @@ BY_RULES = {"rule", "no_rule", "nothing_allows"}
 DICE = st.integers(0, 2**32).map(seeded)
 
 
+def limits(bound: ArgumentBound) -> Json:
+    """The bounds of an argument in the words of the second engine."""
+    values = {name: getattr(bound.constraint, name) for name in ("min", "max", "equals")}
+    values |= {fact.bound: "?" for fact in bound.facts if fact.problem}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def told(decision: PolicyDecision) -> Json:
     """A decision in the words of the second engine."""
     return {
@@ -64,7 +72,9 @@ def told(decision: PolicyDecision) -> Json:
         "requires": list(decision.requires),
         "prohibits": list(decision.prohibits),
         "gates": list(decision.requires_approval_gates),
-        "bounds": [[bound.capability, bound.argument, bound.origin] for bound in decision.arg_constraints],
+        "bounds": [
+            [bound.capability, bound.argument, bound.origin, limits(bound)] for bound in decision.arg_constraints
+        ],
     }
 
 
@@ -75,16 +85,24 @@ def shown(surface: Surface) -> tuple[list[Any], list[Any]]:
 
 def drawn_programs(dice: Dice) -> tuple[PolicyProgram, ToolProgram]:
     policy, maxima = drawn_policy(dice)
-    program = PolicyProgram.of(msgspec.convert(policy, PolicyLayer), maxima=msgspec.convert(maxima, dict[str, Any]))
-    return program, ToolProgram.of(msgspec.convert(drawn_tooling(dice), ToolingLayer), program)
+    return programs(policy, maxima, drawn_tooling(dice))
+
+
+def programs(policy: Json, maxima: dict[str, str], tooling: Json) -> tuple[PolicyProgram, ToolProgram]:
+    layer = msgspec.convert(tooling, ToolingLayer)
+    program = PolicyProgram.of(
+        msgspec.convert(policy, PolicyLayer),
+        maxima=msgspec.convert(maxima, dict[str, Any]),
+        references=[*permission_references(layer)],
+    )
+    return program, ToolProgram.of(layer, program)
 
 
 def both_agree(dice: Dice, requests: int) -> int:
     """Draw one pack and some requests, and hold the two engines to each other; how many cases those were."""
     policy, maxima = drawn_policy(dice)
     tooling = drawn_tooling(dice)
-    program = PolicyProgram.of(msgspec.convert(policy, PolicyLayer), maxima=msgspec.convert(maxima, dict[str, Any]))
-    tools = ToolProgram.of(msgspec.convert(tooling, ToolingLayer), program)
+    program, tools = programs(policy, maxima, tooling)
     for _ in range(requests):
         given_facts = drawn_facts(dice)
         facts = Facts.of(**given_facts)
@@ -98,9 +116,10 @@ def both_agree(dice: Dice, requests: int) -> int:
         assert told(decision) == second, (policy, maxima, given_facts)
         assert shown(surface) == (kept, left_out), (policy, tooling, given_facts)
         bounds = {
-            tool.capability_id: [[bound.argument, bound.origin] for bound in tool.bounds] for tool in surface.tools
+            tool.capability_id: [[bound.argument, bound.origin, limits(bound)] for bound in tool.bounds]
+            for tool in surface.tools
         }
-        assert bounds == bounds_by_tool(tooling, second, [*bounds]), (policy, tooling, given_facts)
+        assert bounds == bounds_by_tool(tooling, second, given_facts, [*bounds]), (policy, tooling, given_facts)
         assert gates == find_active_gates(policy, tooling, second, kept, given_facts), (policy, tooling, given_facts)
         assert decision.allowed is not bool(decision.denials)
     return requests
@@ -160,8 +179,7 @@ def test_one_more_rule_that_denies_leaves_only_what_reads(dice: Dice) -> None:
     policy, maxima = drawn_policy(dice)
     denying = {"rule_id": "R_NO", "applies_to": {}, "if": True, "then": {"allow": False}}
     policy["policy_bundles"][-1]["policy_dsl"]["rules"].append(denying)
-    program = PolicyProgram.of(msgspec.convert(policy, PolicyLayer), maxima=msgspec.convert(maxima, dict[str, Any]))
-    tools = ToolProgram.of(msgspec.convert(drawn_tooling(dice), ToolingLayer), program)
+    program, tools = programs(policy, maxima, drawn_tooling(dice))
     decision = program.decide(Facts.of(**drawn_facts(dice)))
     assert not decision.allowed
     assert {tool.declared_mode for tool in tools.surface(decision, "destructive").tools} <= {"read_only"}

@@ -63,34 +63,53 @@ def decide(policy: Mapping[str, Json], maxima: Mapping[str, str], facts: Mapping
         "prohibits": _all_of(taken_effects, "prohibits"),
         "gates": _gates_of(taken_effects),
         "bounds": [
-            [scope, argument, f"rule:{name[0]}#{name[1]}"]
+            [scope, argument, f"rule:{name[0]}#{name[1]}", _limits(constraint, facts)]
             for name, branch, rule, _ in effects
-            for scope, argument in _constrained(rule[branch].get("arg_constraints", {}))
+            for scope, argument, constraint in _constrained(rule[branch].get("arg_constraints", {}))
         ],
     }
 
 
-def _constrained(constraints: Mapping[str, Json]) -> Iterator[tuple[str | None, str]]:
-    """Each argument that a branch constrains, after the capability that it names for it."""
+def _constrained(constraints: Mapping[str, Json]) -> Iterator[tuple[str | None, str, Json]]:
+    """Each argument that a branch constrains, after the capability that it names for it, with its constraint."""
     for key in sorted(constraints):
-        if any(isinstance(part, dict) for part in constraints[key].values()):
-            yield from ((key, argument) for argument in sorted(constraints[key]))
+        if any(isinstance(part, dict) and "var" not in part for part in constraints[key].values()):
+            yield from ((key, argument, constraints[key][argument]) for argument in sorted(constraints[key]))
         else:
-            yield None, key
+            yield None, key, constraints[key]
 
 
-def bounds_by_tool(tooling: Mapping[str, Json], decision: Mapping[str, Json], names: list[str]) -> dict[str, Json]:
+def _limits(constraint: Mapping[str, Json], facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The least, the greatest and the only value of an argument; "?" where a fact does not say."""
+    limits = {}
+    for name in ("min", "max", "equals"):
+        bound = constraint.get(name)
+        if isinstance(bound, dict):
+            path, default = bound["var"] if isinstance(bound["var"], list) else (bound["var"], None)
+            value = look_up(path, facts)[1]
+            value = default if value is None else value
+            is_number = type(value) in (int, float)
+            bound = value if is_number or (name == "equals" and type(value) in (str, bool)) else "?"
+        if bound is not None:
+            limits[name] = bound
+    return limits
+
+
+def bounds_by_tool(
+    tooling: Mapping[str, Json], decision: Mapping[str, Json], facts: Mapping[str, Json], names: list[str]
+) -> dict[str, Json]:
     """What bounds the arguments of each of these tools: its permissions, then the rules."""
+    facts = _without_nulls(facts)
     own = [permission for permission in tooling["permissions"] if permission["allow"]]
     return {
         name: [
             *(
-                [argument, f"permission:{permission['permission_id']}"]
+                [argument, f"permission:{permission['permission_id']}", _limits(constraint, facts)]
                 for permission in own
                 if f"{permission['adapter_id']}.{permission['capability']}" == name
-                for argument in sorted(permission.get("arg_constraints", {}))
+                for argument, constraint in sorted(permission.get("arg_constraints", {}).items())
             ),
-            *([argument, by] for scope, argument, by in decision["bounds"] if scope is None or scope == name),
+            *([argument, by, limits] for scope, argument, by, limits in decision["bounds"] if scope in (None, name)),
         ]
         for name in names
     }

@@ -158,14 +158,22 @@ def drawn_effect(dice: Dice) -> dict[str, Json]:
     if dice.chance(25):
         effect["requires_approval_gate"] = _gate_names(dice)
     if dice.chance(20):
-        constraints = {"amount": {"max": dice.below(5000)}, "key": {"required": dice.chance(50)}}
-        scoped: dict[str, Json] = {tool: {"amount": {"max": dice.below(5000)}} for tool in dice.some(_TOOLS, 2)}
+        constraints = {"amount": _constraint(dice), "key": {"required": dice.chance(50)}}
+        scoped: dict[str, Json] = {tool: {"amount": _constraint(dice)} for tool in dice.some(_TOOLS, 2)}
         effect["arg_constraints"] = {**constraints, **scoped} if dice.chance(70) else scoped
     return effect
 
 
 def _gate_names(dice: Dice) -> Json:
     return dice.pick(_GATES) if dice.chance(70) else dice.some(_GATES, 3) or [_GATES[0]]
+
+
+def _constraint(dice: Dice) -> dict[str, Json]:
+    """A bound that is a value, or that of a fact."""
+    if dice.chance(60):
+        return {"max": dice.below(5000)}
+    path, name = dice.pick(_PATHS), dice.pick(["min", "max", "equals"])
+    return {name: {"var": path if dice.chance(60) else [path, dice.pick(_NUMBERS)]}}
 
 
 def _guardrails(dice: Dice) -> list[Json]:
@@ -298,7 +306,7 @@ def _permission(dice: Dice, n: int, tool: str) -> dict[str, Json]:
     if dice.chance(40):
         permission["requires_approval_gate"] = _gate_names(dice)
     if dice.chance(30):
-        permission["arg_constraints"] = {"amount": {"min": 1}}
+        permission["arg_constraints"] = {"amount": {"min": 1}, "other": _constraint(dice)}
     return permission
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from contextplane.model.arguments import ArgConstraint
+from msgspec.structs import asdict
+
+from contextplane.model.arguments import ArgConstraint, FactReference, ResolvedConstraint
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
 from contextplane.policy.regex_safety import pattern_matches, pattern_problem
@@ -16,10 +18,13 @@ from contextplane.policy.regex_safety import pattern_matches, pattern_problem
 if TYPE_CHECKING:
     import jsonschema_rs
 
+    from contextplane.policy.decision import ArgumentBound
+
 __all__ = [
     "bounds_arguments",
     "bounds_value",
     "contradiction",
+    "literal_bound",
     "matches_every_text",
     "refuses_objects",
     "schema_problems",
@@ -35,10 +40,12 @@ _ANY_TEXTS = ("a", "Z", "7", "~", "\u00e9", "x y", "../x", "'; --", "word " * 10
 def bounds_value(constraint: ArgConstraint) -> bool:
     """Whether a constraint refuses some value. That the argument is required does not bound its value."""
     low, high = constraint.min, constraint.max
-    if constraint.enum is not None or (high is not None and high < _LARGEST):
+    if constraint.enum is not None or constraint.equals is not None:
+        return True
+    if isinstance(high, FactReference) or (high is not None and high < _LARGEST):
         return True
     # From below alone, an amount is bounded by its sign.
-    if low is not None and low >= 0:
+    if low is not None and not isinstance(low, FactReference) and low >= 0:
         return True
     return constraint.pattern is not None and not matches_every_text(constraint.pattern)
 
@@ -50,23 +57,41 @@ def matches_every_text(pattern: str) -> bool:
 
 def contradiction(constraint: ArgConstraint) -> str | None:
     """Return why no value satisfies a constraint; None when one may. Its pattern has no problem."""
-    low, high = constraint.min, constraint.max
+    low, high = _number(constraint.min), _number(constraint.max)
     if low is not None and high is not None and low > high:
         return f"min {low} is above max {high}"
-    if constraint.pattern is not None and (low is not None or high is not None):
+    if constraint.pattern is not None and (constraint.min is not None or constraint.max is not None):
         return "a number has no pattern, and a text has no bounds"
     if constraint.enum is not None and not any(_satisfies(value, constraint) for value in constraint.enum):
         return "none of the values of enum keeps the other constraints"
+    for name, reference in constraint.references:
+        if name != "equals" and isinstance(reference.default, str | bool):
+            return f"the default of {name} is no number"
+    value = constraint.equals
+    if value is not None and not isinstance(value, FactReference) and not _satisfies(value, constraint):
+        return "the value of equals does not keep the other constraints"
     return None
 
 
 def _satisfies(value: Json, constraint: ArgConstraint) -> bool:
     # Imported here: few constraints have an enum, and the checks of calls take a while to load.
     from contextplane.policy.arguments import violations  # noqa: PLC0415
-    from contextplane.policy.decision import ArgumentBound  # noqa: PLC0415
 
-    bound = ArgumentBound(argument="it", constraint=constraint, origin="", at="")
+    bound = literal_bound("it", constraint)
     return not violations((bound,), {"it": value}, approved=False, changes=True)
+
+
+def literal_bound(argument: str, constraint: ArgConstraint, *, origin: str = "", at: str = "") -> "ArgumentBound":
+    """Return the bounds of a constraint that do not refer to facts."""
+    from contextplane.policy.decision import ArgumentBound  # noqa: PLC0415  as above
+
+    referring = {name for name, _ in constraint.references}
+    literals = {name: value for name, value in asdict(constraint).items() if name not in referring}
+    return ArgumentBound(argument=argument, constraint=ResolvedConstraint(**literals), origin=origin, at=at)
+
+
+def _number(bound: float | FactReference | None) -> float | None:
+    return None if isinstance(bound, FactReference) else bound
 
 
 # --- what a JSON Schema of arguments refuses ---

@@ -18,9 +18,9 @@ import msgspec
 from contextplane.compiler.arguments import describe_arguments, drop_arguments
 from contextplane.compiler.digests import text_digest
 from contextplane.compiler.errors import ChatToolsTooMany
+from contextplane.compiler.limits import ToolKind, is_required
 from contextplane.compiler.prompt import prompt_controls, prompt_prefix, prompt_suffix
-from contextplane.compiler.tools import ToolKind, is_required
-from contextplane.model.arguments import ArgConstraint
+from contextplane.model.arguments import ResolvedConstraint
 from contextplane.model.compiled_context import ArgumentLimit, CompiledContext
 from contextplane.model.value import Value
 
@@ -74,11 +74,13 @@ def schema_of_limits(limits: Iterable[ArgumentLimit], kind: ToolKind) -> dict[st
     return {**schema, "required": [*required]} if required else schema
 
 
-def _schema(constraint: ArgConstraint) -> dict[str, Any]:
+def _schema(constraint: ResolvedConstraint) -> dict[str, Any]:
     bounds: Mapping[str, Any] = msgspec.to_builtins(constraint)
     names = {"min": "minimum", "max": "maximum", "enum": "enum", "pattern": "pattern"}
     kinds = {_JSON_TYPES[name] for name in bounds if name in _JSON_TYPES}
     schema = {names[name]: [*value] if name == "enum" else value for name, value in bounds.items() if name in names}
+    if "equals" in bounds:
+        schema["enum"] = [bounds["equals"]]
     return {"type": kinds.pop(), **schema} if len(kinds) == 1 else schema
 
 

@@ -20,6 +20,7 @@ from contextplane.model.json.pointer import pointer
 from contextplane.model.pack_layers import Guardrail
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.value import Value
+from contextplane.policy.bounds import permission_references, rule_references
 from contextplane.policy.clock import LOCAL_CLOCK
 from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.logic.expression import variables
@@ -236,6 +237,7 @@ def guardrail_labels(pack: ContextPack) -> tuple[str, ...]:
 def known_places(pack: ContextPack) -> frozenset[str]:
     """The places in a case that the pack reads."""
     read = {path for condition in pack_conditions(pack) for path in variables(condition)} | set(SCOPE_FACTS.values())
+    read.update(rule_references(pack.policy_layer), permission_references(pack.tooling_layer))
     required = {name for spec in pack.decision_layer.decision_specs for name in spec.required_evidence}
     context = {f"request.context.{name}" for name in (*_CONTEXT_NAMES, *guardrail_labels(pack), *required)}
     claims = {f"user.{name}" for name in UserClaims.__struct_fields__ if name != "further"}

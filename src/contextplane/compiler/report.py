@@ -157,7 +157,12 @@ def describe_limits(limits: tuple[ArgumentLimit, ...]) -> Iterator[str]:
             f"at least {bounds.min}" if bounds.min is not None else "",
             f"at most {bounds.max}" if bounds.max is not None else "",
             f"one of {', '.join(map(str, bounds.enum))}" if bounds.enum else "",
+            f"equal to {bounds.equals}" if bounds.equals is not None else "",
             f"like {bounds.pattern}" if bounds.pattern else "",
+            *(
+                f"{fact.bound} is {fact.fact}{f', which {fact.problem}' if fact.problem else ''}"
+                for fact in limit.facts
+            ),
             "required" if bounds.required else "",
             "unless approved" if bounds.unless_approved else "",
         ]

@@ -1,18 +1,17 @@
 """Stage `tools`: surfaces the tools that the run may see, and describes them and their limits."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal, NamedTuple, assert_never
+from collections.abc import Iterable
+from typing import Any, NamedTuple, assert_never
 
 import msgspec
 from msgspec.structs import replace
 
 from contextplane.compiler.arguments import describe_arguments, drop_arguments, supplied_arguments
 from contextplane.compiler.draft import Draft, ToolsPart
+from contextplane.compiler.limits import ToolKind, describe_limit, sort_limits
 from contextplane.compiler.prompt import instruction_block
-from contextplane.compiler.quotation import quote, quote_json
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import (
-    ArgumentLimit,
     CapabilityMetadata,
     ContextBlock,
     Omission,
@@ -22,63 +21,9 @@ from contextplane.model.compiled_context import (
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.tokens import Tokens
 from contextplane.policy.approval_gates import ActiveGate, active_gates
-from contextplane.policy.decision import ArgumentBound
 from contextplane.policy.tool_surface import OmittedTool, SurfacedTool
 
-__all__ = ["ToolKind", "describe_limit", "is_required", "sort_limits", "surface_tools"]
-
-ToolKind = Literal["read", "write"]
-"""Whether a tool can change anything."""
-
-
-def sort_limits(bounds: Iterable[ArgumentBound]) -> tuple[ArgumentLimit, ...]:
-    """The limits by argument, then by origin, so that their order in the pack does not matter."""
-    return tuple(
-        ArgumentLimit(
-            argument=bound.argument,
-            constraint=bound.constraint,
-            origin=bound.origin,
-            scoped=bound.capability is not None,
-        )
-        for bound in sorted(bounds, key=lambda bound: (bound.argument, bound.origin))
-    )
-
-
-def is_required(limit: ArgumentLimit, kind: ToolKind) -> bool:
-    """Whether a call must have the argument. A rule for every tool requires one only of those that write.
-
-    The gateway checks calls by the same law: a lookup does not need the amount of a refund.
-    """
-    return limit.constraint.required and (kind == "write" or limit.scoped or not limit.origin.startswith("rule:"))
-
-
-def describe_limit(limit: ArgumentLimit, kind: ToolKind) -> str | None:
-    """Describe a limit in words; None if it requires nothing of this tool."""
-    words = ", ".join(_words(limit, kind))
-    return f"{limit.argument} {words}" if words else None
-
-
-def _words(limit: ArgumentLimit, kind: ToolKind) -> Iterator[str]:
-    constraint = limit.constraint
-    if is_required(limit, kind):
-        yield "required"
-    elif constraint.required and not _bounds_values(limit):
-        return
-    if constraint.min is not None:
-        yield f"at least {quote_json(constraint.min)}"
-    if constraint.max is not None:
-        yield f"at most {quote_json(constraint.max)}"
-    if constraint.enum is not None:
-        yield f"one of {quote_json(constraint.enum)}"
-    if constraint.pattern is not None:
-        yield f"matching {quote(constraint.pattern)}"
-    if constraint.unless_approved:
-        yield "unless approved"
-
-
-def _bounds_values(limit: ArgumentLimit) -> bool:
-    constraint = limit.constraint
-    return any(bound is not None for bound in (constraint.min, constraint.max, constraint.enum, constraint.pattern))
+__all__ = ["surface_tools"]
 
 
 def _risk_level(mode: ApprovalMode) -> str:
@@ -164,7 +109,7 @@ def _entry(view: PackView, adapter_id: str, tools: list[SurfacedTool]) -> ToolMa
     return ToolManifestEntry(
         adapter_id=adapter_id,
         capabilities=tuple(tool.capability for tool in tools),
-        constraints={tool.capability: sort_limits(tool.bounds) for tool in tools if tool.bounds},
+        constraints={tool.capability: sort_limits(tool.bounds, view.redactor) for tool in tools if tool.bounds},
         capability_metadata={
             tool.capability: CapabilityMetadata(
                 kind=_kind(tool),
@@ -214,7 +159,7 @@ def _describe_tool(view: PackView, tool: SurfacedTool) -> str:
     parts = [f"{tool.capability_id}: {'read' if kind == 'read' else f'write, {tool.declared_mode}'}"]
     if evidence := view.evidence_by_tool.get(tool.capability_id):
         parts.append(f"gives {', '.join(evidence)}")
-    limits = [limit for limit in sort_limits(tool.bounds) if limit.argument not in supplied]
+    limits = [limit for limit in sort_limits(tool.bounds, view.redactor) if limit.argument not in supplied]
     parts += filter(None, (describe_limit(limit, kind) for limit in limits))
     schema = view.input_schema(tool.adapter_id, tool.capability)
     if schema is not None and (arguments := describe_arguments(drop_arguments(schema, supplied))):

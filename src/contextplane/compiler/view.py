@@ -24,7 +24,8 @@ from contextplane.model.context_pack import (
     ToneAndComms,
 )
 from contextplane.model.json.canonical import collect_floats
-from contextplane.model.pack_layers import CapabilitySpec, Guardrail, RequestFact, Rule
+from contextplane.model.pack_layers import CapabilitySpec, Guardrail, RequestFact, Rule, ToolingLayer
+from contextplane.policy.bounds import permission_references, rule_references
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.redaction.redactor import Redactor
 from contextplane.policy.redaction.schema_marks import SchemaMarks
@@ -152,8 +153,12 @@ class PackView:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether no bound of an argument and no schema has a float, which is nearly always true."""
-        return collect_floats([self.pack.tooling_layer, self.pack.policy_layer]) == []
+        """Whether no bound of an argument and no schema has a float, which is nearly always true.
+
+        A bound that is the value of a fact may be one.
+        """
+        floats = collect_floats([self.pack.tooling_layer, self.pack.policy_layer])
+        return floats == [] and not any(rule_references(self.pack.policy_layer)) and not self.policy.references
 
     @cached_property
     def may_read_run(self) -> bool:
@@ -227,7 +232,9 @@ class PackView:
         """The rules, compiled."""
         specs = self.pack.decision_layer.decision_specs
         return PolicyProgram.of(
-            self.pack.policy_layer, maxima={spec.decision_key: spec.approval_mode for spec in specs}
+            self.pack.policy_layer,
+            maxima={spec.decision_key: spec.approval_mode for spec in specs},
+            references=frozenset(permission_references(self.pack.tooling_layer)),
         )
 
     @cached_property
@@ -243,13 +250,7 @@ class PackView:
     @cached_property
     def output_marks(self) -> dict[str, SchemaMarks]:
         """The marks of `x-redact` in the output schema of each tool that has any."""
-        marks = {
-            f"{adapter.adapter_id}.{name}": SchemaMarks.of([spec.output_schema])
-            for adapter in self.pack.tooling_layer.adapter_registry
-            for name, spec in adapter.capability_specs.items()
-            if spec.output_schema is not None
-        }
-        return {tool: mark for tool, mark in marks.items() if mark is not None}
+        return _output_marks(self.pack.tooling_layer)
 
     @cached_property
     def request_facts(self) -> dict[str, tuple[RequestFact, ...]]:
@@ -309,6 +310,16 @@ class PackView:
     def _rules(self) -> tuple[Rule, ...]:
         bundles = self.pack.policy_layer.policy_bundles
         return tuple(rule for bundle in bundles for rule in bundle.policy_dsl.rules)
+
+
+def _output_marks(layer: ToolingLayer) -> dict[str, SchemaMarks]:
+    marks = {
+        f"{adapter.adapter_id}.{name}": SchemaMarks.of([spec.output_schema])
+        for adapter in layer.adapter_registry
+        for name, spec in adapter.capability_specs.items()
+        if spec.output_schema is not None
+    }
+    return {tool: mark for tool, mark in marks.items() if mark is not None}
 
 
 def _intents(rule: Rule) -> tuple[str, ...]:

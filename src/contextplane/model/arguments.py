@@ -6,7 +6,7 @@ id of a capability the arguments of that one. Docstrings of documents are descri
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -17,8 +17,11 @@ __all__ = [
     "CAPABILITY_ID",
     "ArgConstraint",
     "ArgConstraints",
+    "BoundName",
     "CapabilityId",
+    "FactReference",
     "PlacedConstraint",
+    "ResolvedConstraint",
     "RuleConstraints",
     "Scalar",
     "parse_rule_constraints",
@@ -32,16 +35,78 @@ CAPABILITY_ID = re.compile(_CAPABILITY_ID)
 CapabilityId = Annotated[str, Meta(pattern=_CAPABILITY_ID, description="adapter_id.capability")]
 ArgumentName = Annotated[str, Meta(pattern=_ARGUMENT)]
 Scalar = str | int | float | bool | None
+BoundName = Literal["equals", "min", "max"]
+"""The bounds that may be the value of a fact."""
+
+
+_FACT_PATH = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,255}\Z"
+_FactPath = Annotated[str, Meta(pattern=_FACT_PATH, description="The path of a fact, such as user.user_id.")]
+_PathAndDefault = Annotated[
+    tuple[str | int | float | bool, ...],
+    Meta(
+        min_length=2,
+        max_length=2,
+        description="The path of a fact, and what holds where it is missing.",
+        extra_json_schema={"prefixItems": [{"type": "string", "pattern": _FACT_PATH}]},
+    ),
+]
+"""A tuple of two types beside a text is one that msgspec decodes wrongly: `FactReference` checks the first part."""
+
+
+class FactReference(Document, frozen=True):
+    """The value of a fact, as conditions read it: `{"var": path}`, or `{"var": [path, default]}`."""
+
+    var: _FactPath | _PathAndDefault
+
+    def __post_init__(self) -> None:
+        path = self.var if isinstance(self.var, str) else self.var[0]
+        if not isinstance(path, str) or not re.search(_FACT_PATH, path):
+            raise ValueError("var names no fact")
+
+    @property
+    def path(self) -> str:
+        return str(self.var if isinstance(self.var, str) else self.var[0])
+
+    @property
+    def default(self) -> Scalar:
+        """What holds where the fact is missing; None without a default."""
+        return None if isinstance(self.var, str) else self.var[1]
+
+
+_Enum = Annotated[tuple[Scalar, ...], Meta(min_length=1)] | None
+_Pattern = Annotated[str, Meta(min_length=1, max_length=512)] | None
 
 
 class ArgConstraint(Document, frozen=True, omit_defaults=True):
-    """What one argument must be. `unless_approved`: an approval lifts it."""
+    """What one argument must be. `unless_approved`: an approval lifts it.
+
+    `equals`, `min` and `max` are values, or those that a fact has in the request.
+    """
+
+    min: int | float | FactReference | None = None
+    max: int | float | FactReference | None = None
+    enum: _Enum = None
+    equals: str | int | float | bool | FactReference | None = None
+    required: bool = False
+    pattern: _Pattern = None
+    unless_approved: bool = False
+
+    @property
+    def references(self) -> Iterator[tuple[BoundName, FactReference]]:
+        """The facts that it refers to, each after the bound that it is."""
+        bounds: tuple[tuple[BoundName, object], ...] = (("equals", self.equals), ("min", self.min), ("max", self.max))
+        return ((name, bound) for name, bound in bounds if isinstance(bound, FactReference))
+
+
+class ResolvedConstraint(Document, frozen=True, omit_defaults=True):
+    """What one argument must be in one request: every fact is replaced by its value."""
 
     min: int | float | None = None
     max: int | float | None = None
-    enum: Annotated[tuple[Scalar, ...], Meta(min_length=1)] | None = None
+    enum: _Enum = None
+    equals: Scalar = None
     required: bool = False
-    pattern: Annotated[str, Meta(min_length=1, max_length=512)] | None = None
+    pattern: _Pattern = None
     unless_approved: bool = False
 
 
@@ -74,8 +139,8 @@ def parse_rule_constraints(
 ) -> dict[str, ArgConstraint | dict[str, ArgConstraint]]:
     """Parse the constraints of a branch, or raise a `ValueError` that says what is wrong.
 
-    An entry is of one capability when its members are objects, and of an argument when none is. An empty one is of an
-    argument.
+    An entry is of one capability when its members are objects, and of an argument when none is, apart from facts
+    (`{"var": ...}`). An empty one is of an argument.
     """
     return {name: _parse_entry(name, value) for name, value in constraints.items()}
 
@@ -85,7 +150,7 @@ def _parse_entry(name: str, value: object) -> ArgConstraint | dict[str, ArgConst
         return value
     if not isinstance(value, dict):
         raise ValueError(f"the constraint of {ascii(name)[:80]} is no object")  # noqa: TRY004  as msgspec wants it
-    are_objects = {isinstance(member, dict | ArgConstraint) for member in value.values()}
+    are_objects = {_is_constraint(member) for member in value.values()}
     if are_objects == {True, False}:
         raise ValueError(f"{ascii(name)[:80]} mixes bounds of an argument with arguments of a capability")
     is_scope = are_objects == {True}
@@ -97,6 +162,10 @@ def _parse_entry(name: str, value: object) -> ArgConstraint | dict[str, ArgConst
         return msgspec.convert(value, ArgConstraint)
     except msgspec.ValidationError as error:
         raise ValueError(f"{ascii(name)[:80]}: {str(error).partition(' - at ')[0]}") from None
+
+
+def _is_constraint(member: object) -> bool:
+    return isinstance(member, ArgConstraint) or (isinstance(member, dict) and member.keys() != {"var"})
 
 
 class PlacedConstraint(NamedTuple):

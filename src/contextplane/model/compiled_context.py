@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import field
 
-from contextplane.model.arguments import ArgConstraint
+from contextplane.model.arguments import BoundName, ResolvedConstraint
 from contextplane.model.evidence import EvidenceGate, Trust
 from contextplane.model.terms import ApprovalMode, DataClassification
 from contextplane.model.value import Document
@@ -31,6 +31,7 @@ __all__ = [
     "InstructionTreatment",
     "IntelligenceScope",
     "LedgerBudget",
+    "LimitFact",
     "Lineage",
     "Manifests",
     "MemoryManifestEntry",
@@ -183,16 +184,31 @@ class CapabilityMetadata(Document, frozen=True, omit_defaults=True):
     supplied_by_runtime: tuple[str, ...] = ()
 
 
+class LimitFact(Document, frozen=True, omit_defaults=True):
+    """A bound that is the value of a fact, which stands in the constraint.
+
+    `problem`: the fact is missing or has a wrong type, so that no call keeps the bound. `masked`: a redaction hides the
+    value, so that it is not in the constraint.
+    """
+
+    bound: BoundName
+    fact: str
+    problem: str | None = None
+    masked: bool = False
+
+
 class ArgumentLimit(Document, frozen=True, omit_defaults=True):
     """What one argument must be, and who says so: `permission:<id>` or `rule:<bundle>#<rule>`.
 
     The `required` of a rule holds only for tools that write, unless it is `scoped`: the rule names this capability.
+    `facts`: the bounds that are values of facts of this request.
     """
 
     argument: str
-    constraint: ArgConstraint
+    constraint: ResolvedConstraint
     origin: str
     scoped: bool = False
+    facts: tuple[LimitFact, ...] = ()
 
 
 class ToolManifestEntry(Document, frozen=True, omit_defaults=True):

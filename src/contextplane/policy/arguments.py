@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from contextplane.model.arguments import ArgConstraint
+from contextplane.model.arguments import BoundName, ResolvedConstraint
 from contextplane.model.json.canonical import MAX_INTEGER, Json
 from contextplane.model.value import Value
 from contextplane.policy.decision import ArgumentBound
@@ -12,7 +12,7 @@ from contextplane.policy.regex_safety import pattern_matches
 
 __all__ = ["ArgumentViolation", "violations"]
 
-BoundKind = Literal["required", "type", "min", "max", "enum", "pattern"]
+BoundKind = Literal["required", "type", "min", "max", "enum", "equals", "pattern", "fact"]
 _SHOWN = 60
 
 
@@ -33,24 +33,25 @@ def violations(
 
     `approved`: an approval was given for this very call, and lifts the bounds that say `unless_approved`. `changes`:
     the call can change something. A rule that names no capability binds every call of every tool, but its `required`
-    holds only for calls that can change something, so that a lookup does not need the amount of a refund.
+    holds only for calls that can change something, so that a lookup does not need the amount of a refund. The same
+    holds for a bound by a fact that is missing or has a wrong type: no call keeps it.
     """
     violations: list[ArgumentViolation] = []
     for bound in bounds:
         if approved and bound.constraint.unless_approved:
             continue
-        needed = bound.constraint.required and (changes or not bound.is_general)
+        concerned = changes or not bound.is_general
         values = list(_values(arguments, bound.argument))
-        if needed and not any(value is not None for value in values):
+        if concerned and bound.constraint.required and not any(value is not None for value in values):
             violations.append(_violation(bound, "required", "is required"))
+        if bound.problem and (concerned or values):
+            violations.append(_violation(bound, "fact", f"cannot be checked: {bound.problem}"))
         if _bounds_values(bound.constraint) and _leaves_objects(arguments, bound.argument):
             violations.append(_violation(bound, "type", "must stand in an object"))
         for value in values:
             if value is None and not _bounds_values(bound.constraint):
                 continue
-            violations += [
-                _violation(bound, kind, message) for kind, message in _constraint_violations(bound.constraint, value)
-            ]
+            violations += [_violation(bound, kind, message) for kind, message in _constraint_violations(bound, value)]
     return tuple(violations)
 
 
@@ -81,17 +82,21 @@ def _leaves_objects(arguments: Mapping[str, Json], name: str) -> bool:
     return False
 
 
-def _bounds_values(constraint: ArgConstraint) -> bool:
-    return any(bound is not None for bound in (constraint.min, constraint.max, constraint.enum, constraint.pattern))
+def _bounds_values(constraint: ResolvedConstraint) -> bool:
+    bounds = (constraint.min, constraint.max, constraint.enum, constraint.equals, constraint.pattern)
+    return any(bound is not None for bound in bounds)
 
 
-def _constraint_violations(constraint: ArgConstraint, value: Json) -> Iterator[tuple[BoundKind, str]]:
+def _constraint_violations(bound: ArgumentBound, value: Json) -> Iterator[tuple[BoundKind, str]]:
     """The violations of one constraint by a value. Types are strict: neither "5" nor true is a number."""
+    constraint = bound.constraint
     if constraint.min is not None or constraint.max is not None:
         if isinstance(value, int | float) and _is_number(value):
-            yield from _range_violations(constraint, value)
+            yield from _range_violations(bound, value)
         else:
             yield "type", "must be a number"
+    if constraint.equals is not None and not _is_equal(value, constraint.equals):
+        yield "equals", f"must be {_bound_text(bound, 'equals', constraint.equals)}"
     if constraint.enum is not None and not any(_is_equal(value, allowed) for allowed in constraint.enum):
         yield "enum", f"must be one of {', '.join(map(repr, constraint.enum))}"[:200]
     if constraint.pattern is not None:
@@ -108,11 +113,18 @@ def _is_number(value: float) -> bool:
     return math.isfinite(value)
 
 
-def _range_violations(constraint: ArgConstraint, value: float) -> Iterator[tuple[BoundKind, str]]:
-    if constraint.min is not None and value < constraint.min:
-        yield "min", f"must be at least {constraint.min}"
-    if constraint.max is not None and value > constraint.max:
-        yield "max", f"must be at most {constraint.max}"
+def _range_violations(bound: ArgumentBound, value: float) -> Iterator[tuple[BoundKind, str]]:
+    low, high = bound.constraint.min, bound.constraint.max
+    if low is not None and value < low:
+        yield "min", f"must be at least {_bound_text(bound, 'min', low)}"
+    if high is not None and value > high:
+        yield "max", f"must be at most {_bound_text(bound, 'max', high)}"
+
+
+def _bound_text(bound: ArgumentBound, name: BoundName, value: Json) -> str:
+    """A bound in a message. The value of a fact may be a secret: the fact is named instead."""
+    paths = [fact.path for fact in bound.facts if fact.bound == name]
+    return paths[0] if paths else repr(value)[:_SHOWN]
 
 
 def _is_equal(value: Json, other: Json) -> bool:

@@ -2,13 +2,17 @@
 
 from typing import Literal
 
-from contextplane.model.arguments import ArgConstraint
+from msgspec import field
+
+from contextplane.model.arguments import BoundName, ResolvedConstraint
+from contextplane.model.json.canonical import Json
 from contextplane.model.pack_layers import Effect
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.value import Value
 
 __all__ = [
     "ArgumentBound",
+    "BoundFact",
     "BundleEffects",
     "Denial",
     "DenialKind",
@@ -86,18 +90,33 @@ class MissingFact(Value, frozen=True):
     scope: bool = False
 
 
+class BoundFact(Value, frozen=True):
+    """A bound that is the value of a fact. `problem`: why it is none in this request, else empty."""
+
+    bound: BoundName
+    path: str
+    problem: str = ""
+
+
 class ArgumentBound(Value, frozen=True):
     """A constraint on an argument, and its place `at`.
 
     `origin` is `rule:<bundle>#<rule>` or `permission:<id>`. `capability`: the one that a rule names for it; None for a
-    rule that constrains every tool, and for a permission, which has one capability.
+    rule that constrains every tool, and for a permission, which has one capability. `facts`: the bounds that are values
+    of facts.
     """
 
     argument: str
-    constraint: ArgConstraint
+    constraint: ResolvedConstraint
     origin: str
     at: str
     capability: str | None = None
+    facts: tuple[BoundFact, ...] = ()
+
+    @property
+    def problem(self) -> str:
+        """Why no value keeps it: a fact is missing, or has a wrong type. Empty where none is."""
+        return "; ".join(f"{fact.path} {fact.problem}" for fact in self.facts if fact.problem)
 
     @property
     def is_general(self) -> bool:
@@ -160,7 +179,8 @@ class PolicyDecision(Value, frozen=True):
 
     Every rule of the pack is in one of `effects`, `idle` and `errors`. An undecided rule, which is idle or failed, is
     in `effects` as well, once for each branch that restricts. `effective_approval_mode` is the strictest one that is
-    asked for; when it is None, each tool's own declared mode holds.
+    asked for; when it is None, each tool's own declared mode holds. `fact_values`: the facts that bounds of arguments
+    refer to, those of permissions included; one that is missing is not there.
     """
 
     policy_decision_id: str
@@ -180,3 +200,4 @@ class PolicyDecision(Value, frozen=True):
     errors: tuple[RuleError, ...]
     missing_facts: tuple[MissingFact, ...]
     guardrails: GuardrailVerdict
+    fact_values: dict[str, Json] = field(default_factory=dict)

@@ -4,7 +4,7 @@ A pack's policy is compiled once. For a request, guardrails are judged first, th
 Then the outcomes are combined: a denial outweighs everything, and restrictions add up.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, Self
@@ -13,8 +13,8 @@ from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.pack_layers import ApprovalGate, PolicyLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
+from contextplane.policy.bounds import DeclaredBounds
 from contextplane.policy.decision import (
-    ArgumentBound,
     BundleEffects,
     Denial,
     DenialKind,
@@ -66,6 +66,9 @@ _DENIAL_KINDS: dict[GuardrailKind, DenialKind] = {"must_refuse": "refusal", "mus
 _ID_DIGITS = 16
 
 
+_NONE_REFERRED: dict[str, Json] = {}
+
+
 class AppliedRules(NamedTuple):
     """The combined effect of all rules in effect. It depends only on the state of each rule.
 
@@ -79,7 +82,7 @@ class AppliedRules(NamedTuple):
     requires: tuple[str, ...]
     prohibits: tuple[str, ...]
     gates: tuple[str, ...]
-    bounds: tuple[ArgumentBound, ...]
+    bounds: DeclaredBounds
     mode: ApprovalMode | None
     denials: tuple[Denial, ...]
     allowing: dict[str, str]
@@ -97,11 +100,15 @@ class RuleOutcomes(NamedTuple):
 
 
 class DecisionBasis(NamedTuple):
-    """Everything a decision depends on: digest of what took part, state of each rule, and the values read."""
+    """Everything a decision depends on: digest of what took part, state of each rule, and the values read.
+
+    `referred`: the facts that bounds of arguments refer to, by path; one that is missing is not there.
+    """
 
     digest: str
     states: bytes
     values: Sequence[Json]
+    referred: dict[str, Json] = _NONE_REFERRED
 
 
 def apply_rules(rules: Sequence[CompiledRule], states: bytes, elsewhere: tuple[RuleIdle, ...]) -> AppliedRules:
@@ -138,7 +145,7 @@ def apply_rules(rules: Sequence[CompiledRule], states: bytes, elsewhere: tuple[R
         requires=_distinct([branch.declared.requires for branch in strict]),
         prohibits=_distinct([branch.declared.prohibits for branch in strict]),
         gates=_distinct([branch.gates for branch in strict]),
-        bounds=tuple(chain.from_iterable([branch.bounds for branch in strict])),
+        bounds=DeclaredBounds(chain.from_iterable([branch.bounds for branch in strict])),
         mode=APPROVAL_MODES[max(ranks)] if ranks else None,
         denials=tuple([_rule_denial(branch.effect) for branch in chosen if branch.declared.allow is False]),
         allowing={rule.at: rule.rule_id for rule in allowing},
@@ -212,12 +219,13 @@ def combine(
         prohibits=applied.prohibits,
         matched_rule_ids=applied.rule_ids,
         bundles=applied.bundles,
-        arg_constraints=applied.bounds,
+        arg_constraints=applied.bounds.resolve(basis.referred),
         effects=applied.effects,
         idle=applied.idle,
         errors=outcome.errors,
         missing_facts=outcome.missing,
         guardrails=guardrails,
+        fact_values=basis.referred,
     )
 
 
@@ -263,7 +271,8 @@ def _decision_id(outcome: RuleOutcomes, guardrails: GuardrailVerdict, basis: Dec
         [guardrail.kind, guardrail.id, guardrail.message, *guardrail.by, *guardrail.missing]
         for guardrail in guardrails.triggered
     ]
-    content = canonical([basis.digest, basis.states.hex(), basis.values, errors, missing, triggered])
+    referred = [basis.referred] if basis.referred else []
+    content = canonical([basis.digest, basis.states.hex(), basis.values, errors, missing, triggered, *referred])
     return f"pol_{Digest.of(content).hex[:_ID_DIGITS]}"
 
 
@@ -275,7 +284,8 @@ _CACHE_SIZE = 256
 class PolicyProgram:
     """The compiled policy layer of one pack. `gates` are its approval gates by id."""
 
-    def __init__(self, layer: PolicyLayer, maxima: Mapping[str, ApprovalMode]) -> None:
+    def __init__(self, layer: PolicyLayer, maxima: Mapping[str, ApprovalMode], references: Iterable[str] = ()) -> None:
+        self.references = frozenset(references)
         self.gates: Mapping[str, ApprovalGate] = {gate.gate_id: gate for gate in layer.approval_gates}
         self._rules = tuple(CompiledRule(bundle, rule, at, maxima) for bundle, rule, at in placed_rules(layer))
         self._guardrails = GuardrailProgram(layer.guardrails)
@@ -283,15 +293,22 @@ class PolicyProgram:
         self._by_intent: dict[str | None, _IntentRules] = {}
 
     @classmethod
-    def of(cls, layer: PolicyLayer, *, maxima: Mapping[str, ApprovalMode] | None = None) -> Self:
+    def of(
+        cls,
+        layer: PolicyLayer,
+        *,
+        maxima: Mapping[str, ApprovalMode] | None = None,
+        references: Collection[str] = (),
+    ) -> Self:
         """Compile a policy layer, or refuse it with all of its problems.
 
         `maxima` is the approval mode of each decision by its key: no rule bound to a decision asks for more than that.
+        `references` are the facts that permissions refer to: a decision holds their values.
         """
         # Before anything recurses into it: a value without a canonical form may be too deep for that.
         canonical([layer, dict(maxima or {})])
         refuse_all(policy_problems(layer))
-        return cls(layer, maxima or {})
+        return cls(layer, maxima or {}, references)
 
     @cached_property
     def _gate_digests(self) -> Mapping[str, str]:
@@ -318,9 +335,15 @@ class PolicyProgram:
         """Decide one request: guardrails first, then the rules of its intent."""
         guardrails, values = self._guardrails.judge(facts)
         judged = self._rules_of(facts.intent).judge(facts)
-        gates = [self._gate_digests[name] for name in judged.outcome.applied.gates if name in self.gates]
-        digest = ".".join((self._guardrails.digest, judged.outcome.applied.digest, *gates))
-        basis = DecisionBasis(digest=digest, states=judged.states, values=[facts.intent, *values, *judged.values])
+        applied = judged.outcome.applied
+        gates = [self._gate_digests[name] for name in applied.gates if name in self.gates]
+        referred = self.references | applied.bounds.references
+        basis = DecisionBasis(
+            digest=".".join((self._guardrails.digest, applied.digest, *gates)),
+            states=judged.states,
+            values=[facts.intent, *values, *judged.values],
+            referred=facts.values_at(sorted(referred)) if referred else _NONE_REFERRED,
+        )
         return combine(judged.outcome, guardrails, intent=facts.intent, basis=basis)
 
     def _rules_of(self, intent: str) -> "_IntentRules":

@@ -1,6 +1,7 @@
 """The facts that conditions can read: seven about one request, and nothing else."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self, cast
 
 from contextplane.errors import ContextPlaneError, Family
@@ -25,6 +26,7 @@ TEXT_FACTS = frozenset({*SCOPE_FACTS.values(), "request.intent", *CLOCK_TEXTS})
 _SCOPE_PATHS = {key: path.split(".") for key, path in SCOPE_FACTS.items()}
 _SHOWN = 40
 _NULL = b":null"
+_INDEX = re.compile("0|[1-9][0-9]{0,8}")
 
 
 class SafetyModeUnknown(ContextPlaneError):
@@ -99,6 +101,11 @@ class Facts:
             value = value.get(step) if isinstance(value, dict) else None
         return value
 
+    def values_at(self, paths: Iterable[str]) -> dict[str, Json]:
+        """The facts at these paths; one that is missing is left out. A path leads through objects and lists."""
+        values = {path: _value_at(self.data, path) for path in paths}
+        return {path: value for path, value in values.items() if value is not None}
+
     @property
     def context(self) -> Mapping[str, Json]:
         """`request.context`; empty where there is none."""
@@ -114,6 +121,18 @@ def parse_safety_mode(text: str) -> ApprovalMode:
     raise SafetyModeUnknown(
         f"{shown} is no safety mode", at="/safety_mode", hint=f"one of: {', '.join(APPROVAL_MODES)}"
     )
+
+
+def _value_at(value: Json, path: str) -> Json:
+    """The value at a path, as a condition reads it; None where there is none."""
+    for step in path.split("."):
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list | tuple) and _INDEX.fullmatch(step) and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
 
 
 def _without_nulls(value: Json) -> Json:

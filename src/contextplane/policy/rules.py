@@ -11,8 +11,8 @@ from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.pack_layers import Effect, PolicyBundle, PolicyLayer, Rule
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
+from contextplane.policy.bounds import DeclaredBound
 from contextplane.policy.decision import (
-    ArgumentBound,
     IdleKind,
     MissingFact,
     RuleEffect,
@@ -43,13 +43,7 @@ class Branch:
         self.gates = self.declared.gate_ids
         origin = f"rule:{effect.bundle_id}#{effect.rule_id}"
         self.bounds = tuple(
-            ArgumentBound(
-                argument=placed.argument,
-                constraint=placed.constraint,
-                origin=origin,
-                at=f"{effect.at}/{effect.branch}{placed.at}",
-                capability=placed.capability,
-            )
+            DeclaredBound(placed, origin=origin, at=f"{effect.at}/{effect.branch}{placed.at}")
             for placed in placed_constraints(effect.effect.arg_constraints)
         )
 

@@ -13,6 +13,7 @@ from contextplane.model.json.canonical import canonical
 from contextplane.model.pack_layers import Adapter, Permission, ToolingLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
 from contextplane.model.value import Value
+from contextplane.policy.bounds import DeclaredBound, DeclaredBounds, permission_references
 from contextplane.policy.decision import ArgumentBound, PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.validation import (
@@ -97,13 +98,8 @@ class _Candidate:
         allowing = [(place, permission) for place, permission in permissions if permission.allow]
         self.permission_ids = tuple(permission.permission_id for _, permission in allowing)
         self.gate_ids = tuple(dict.fromkeys(gate for _, permission in allowing for gate in permission.gate_ids))
-        self.bounds = tuple(
-            ArgumentBound(
-                argument=placed.argument,
-                constraint=placed.constraint,
-                origin=f"permission:{permission.permission_id}",
-                at=f"{place}{placed.at}",
-            )
+        self.bounds = DeclaredBounds(
+            DeclaredBound(placed, origin=f"permission:{permission.permission_id}", at=f"{place}{placed.at}")
             for place, permission in allowing
             for placed in placed_constraints(permission.arg_constraints)
         )
@@ -135,7 +131,7 @@ class _Candidate:
             permission_ids=self.permission_ids,
             gate_ids=self.gate_ids,
             bounds=(
-                *self.bounds,
+                *self.bounds.resolve(decision.fact_values),
                 *(bound for bound in decision.arg_constraints if bound.capability in (None, self.id)),
             ),
             produces=self.produces,
@@ -154,6 +150,8 @@ class ToolProgram:
         """Prepare a tooling layer, or refuse it with all of its problems."""
         canonical(layer)
         refuse_all(tuple(_problems(layer, policy)))
+        if not policy.references.issuperset(permission_references(layer)):
+            raise ValueError("the policy was compiled without the facts that permissions refer to")
         return cls(layer)
 
     def surface(self, decision: PolicyDecision, ceiling: ApprovalMode) -> Surface:

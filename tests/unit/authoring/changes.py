@@ -78,6 +78,8 @@ def _narrowing() -> Iterator[Step]:
         yield ((f"{REFUND}/arg_constraints/arg_{n}", {"required": True}),)
         yield ((f"{REFUND}/arg_constraints/arg_{n}", {"max": n, "unless_approved": True}),)
         yield ((f"{REFUND}/arg_constraints/currency", {"enum": [f"C{n}"]}),)
+        yield ((f"{REFUND}/arg_constraints/order_id", {"equals": {"var": f"request.context.order_{n}"}}),)
+        yield ((f"{REFUND}/arg_constraints/arg_{n}", {"max": {"var": f"request.context.total_{n}"}}),)
         yield ((f"{HIGH}/then/arg_constraints", {TOOL: {"amount_inr": {"max": n}, "pattern": {"max": n}}}),)
         yield ((f"{HIGH}/then/requires", [f"evidence_{n}"]),)
         yield ((f"{HIGH}/then/prohibits", ["adp_payments.issue_refund"][: n % 2 + 1]),)
@@ -185,6 +187,7 @@ def _altering() -> Iterator[Step]:
         yield ((f"{HIGH}/if", condition),)
     for amount in _amounts(600):
         yield ((f"{ALLOWING}/if", {"<": [{"+": [VAR, FEE]}, amount]}),)
+    yield ((f"{AMOUNT}/max", {"var": "request.context.order_total"}),)
     yield ((f"{SPEC}/version", "9.0.0"),)
     yield (("/pack_meta/data_classification", "PUBLIC"),)
     outcomes = EXAMPLE["decision_layer"]["decision_specs"][0]["allowed_outcomes"]

@@ -7,10 +7,9 @@ import jsonschema_rs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.authoring.tool_arguments import contradiction, refuses_objects, schema_problems
+from contextplane.authoring.tool_arguments import contradiction, literal_bound, refuses_objects, schema_problems
 from contextplane.model.arguments import ArgConstraint
 from contextplane.policy.arguments import violations
-from contextplane.policy.decision import ArgumentBound
 from tests.support.cases import cases
 from tests.support.samples import sample
 
@@ -21,6 +20,7 @@ CONSTRAINTS = st.builds(
     min=NUMBERS,
     max=NUMBERS,
     enum=st.one_of(st.none(), st.lists(SCALARS, min_size=1, max_size=3).map(tuple)),
+    equals=st.one_of(st.none(), st.none(), SCALARS.filter(lambda value: value is not None)),
     pattern=st.sampled_from([None, None, "^a$", "[ab]"]),
 )
 TRIED: tuple[Any, ...] = (*(n / 2 for n in range(-8, 14)), *range(-4, 7), "a", "b", "1", "", True, False, None, "ab")
@@ -31,7 +31,7 @@ TRIED: tuple[Any, ...] = (*(n / 2 for n in range(-8, 14)), *range(-4, 7), "a", "
 def test_of_constraints_that_leave_nothing_no_value_keeps_them_and_of_the_others_one_does(
     constraint: ArgConstraint,
 ) -> None:
-    bound = ArgumentBound(argument="it", constraint=constraint, origin="", at="")
+    bound = literal_bound("it", constraint)
     admitted = [value for value in TRIED if not violations((bound,), {"it": value}, approved=False, changes=True)]
     assert bool(contradiction(constraint)) is not bool(admitted)
 

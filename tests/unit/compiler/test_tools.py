@@ -7,7 +7,7 @@ from contextplane.compiler.chat import anthropic_chat
 from contextplane.compiler.prompt import prompt_text
 from contextplane.model.compiled_context import CompiledContext
 from tests.support.cases import cases
-from tests.unit.compiler.scenario import PACK, compile_scenario
+from tests.unit.compiler.scenario import PACK, compile_scenario, plain
 
 RULE = "/policy_layer/policy_bundles/0/policy_dsl/rules/0/then/arg_constraints"
 SECOND_GATE = {
@@ -85,3 +85,55 @@ def test_what_a_rule_requires_it_requires_of_tools_that_can_change_something(
 def test_what_a_permission_requires_it_requires_of_every_tool() -> None:
     context = compile_scenario(pack={"/tooling_layer/permissions/0/arg_constraints": {"order_id": {"required": True}}})
     assert tool_lines(context)["adp_orders.lookup"] == "read; gives order_lookup; order_id required"
+
+
+OWN = "/tooling_layer/permissions/2/arg_constraints"
+
+
+def refund_limit(constraint: dict[str, Any], **context: Any) -> tuple[str, Any, Any]:  # noqa: ANN401  any JSON
+    """The line, the manifest's limit and the schema of an argument of the refund, in a request with this context."""
+    compiled = compile_scenario(
+        pack={OWN: {"it": constraint}},
+        request={f"/input/context/{name}": value for name, value in context.items()},
+    )
+    line = tool_lines(compiled)["adp_payments.issue_refund"].rpartition("; ")[2]
+    (limit,) = compiled.manifests.tool_manifest[2].constraints["issue_refund"]
+    (schema,) = [
+        tool["input_schema"]
+        for tool in anthropic_chat(compiled).body["tools"]
+        if tool["name"] == "adp_payments_issue_refund"
+    ]
+    return line, plain(limit), schema["properties"].get("it")
+
+
+def test_a_bound_by_a_fact_is_shown_with_its_value_and_its_origin() -> None:
+    line, limit, schema = refund_limit({"max": {"var": "request.context.total"}, "required": True}, total=12.5)
+    assert line == 'it required, at most 12.5 ("request.context.total")'
+    assert limit["constraint"] == {"max": 12.5, "required": True}
+    assert limit["facts"] == [{"bound": "max", "fact": "request.context.total"}]
+    assert schema == {"type": "number", "maximum": 12.5}
+    line, _, schema = refund_limit({"equals": {"var": "user.user_id"}})
+    assert line == 'it equal to "usr_771" ("user.user_id")'
+    assert schema == {"enum": ["usr_771"]}
+
+
+def test_a_bound_by_a_fact_that_is_missing_says_that_no_call_is_allowed() -> None:
+    line, limit, schema = refund_limit({"max": {"var": "request.context.total"}})
+    assert line == 'it no call is allowed, because "request.context.total" is missing'
+    assert limit["facts"] == [{"bound": "max", "fact": "request.context.total", "problem": "is missing"}]
+    assert schema is None
+
+
+def test_a_value_that_a_redaction_hides_is_named_by_its_fact() -> None:
+    secret = "ghp_" + "a1B2" * 9
+    line, limit, schema = refund_limit({"equals": {"var": "request.context.access_token"}}, access_token=secret)
+    assert line == 'it equal to "request.context.access_token"'
+    assert limit["facts"] == [{"bound": "equals", "fact": "request.context.access_token", "masked": True}]
+    assert secret not in str((line, limit, schema))
+
+
+def test_a_rule_bounds_the_tool_that_it_names_and_no_other() -> None:
+    context = compile_scenario(pack={RULE: {"adp_orders.lookup": {"reason": {"required": True}}}})
+    assert tool_lines(context)["adp_orders.lookup"] == "read; gives order_lookup; reason required"
+    assert "reason" not in tool_lines(context)["adp_payments.issue_refund"]
+    assert plain(context.manifests.tool_manifest[0].constraints["lookup"])[0]["scoped"] is True

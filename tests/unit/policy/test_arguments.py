@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.model.arguments import ArgConstraint
+from contextplane.model.arguments import ResolvedConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
 from contextplane.policy.engine import PolicyProgram
@@ -17,7 +17,7 @@ from tests.unit.policy.scenes import EXAMPLE_PROGRAM, TOOLS, facts, program, rul
 
 
 def bound(constraint: dict[str, Any], argument: str = "amount", origin: str = "permission:p") -> ArgumentBound:
-    made = msgspec.convert(constraint, ArgConstraint)
+    made = msgspec.convert(constraint, ResolvedConstraint)
     return ArgumentBound(argument=argument, constraint=made, origin=origin, at=f"/x/{argument}")
 
 

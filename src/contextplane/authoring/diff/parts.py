@@ -38,6 +38,7 @@ __all__ = [
     "adapter_added",
     "adapter_removed",
     "argument_enum",
+    "argument_equals",
     "argument_max",
     "argument_min",
     "argument_pattern",
@@ -289,6 +290,17 @@ def argument_enum(pair: Pair) -> Iterator[Difference]:
         yield Difference(effect="narrows", words=f"{name} must now be one of {format_value(pair.new)} (was anything)")
     else:
         yield from items(f"value of {name}", more="widens", less="narrows")(pair)
+
+
+def argument_equals(pair: Pair) -> Iterator[Difference]:
+    """Compare the one value of an argument: adding one narrows, removing one widens, another one changes."""
+    name = _argument(pair)
+    if pair.new is None:
+        yield Difference(effect="widens", words=f"{name} need no longer equal {format_value(pair.old)}")
+    else:
+        words = f"{name} must now equal {format_value(pair.new)}"
+        was = "" if pair.old is None else f" (was {format_value(pair.old)})"
+        yield Difference(effect="changes" if was else "narrows", words=words + was)
 
 
 def argument_required(pair: Pair) -> Iterator[Difference]:

@@ -5,6 +5,7 @@ The Tool Gateway can check each call by the constraints and schemas of its tool,
 
 from collections.abc import Iterator
 
+from contextplane.authoring.conditions import PATHS, is_fact
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
 from contextplane.authoring.tool_arguments import contradiction, refuses_objects, schema_problems
@@ -88,9 +89,29 @@ def arguments_are_objects(subject: Subject) -> Iterator[Violation]:
                 )
 
 
+def bounds_refer_to_known_facts(subject: Subject) -> Iterator[Violation]:
+    """Every fact that a bound of an argument is the value of is one that a run can have."""
+    for at, placed in subject.constraints:
+        for name, reference in placed.constraint.references:
+            if not is_fact(reference.path):
+                cause = f"{placed.argument} is bounded by {reference.path}, which no run has"
+                yield Violation(at=f"{at}/{name}/var", cause=cause, cure=PATHS)
+
+
+def bounds_by_facts_are_required(subject: Subject) -> Iterator[Violation]:
+    """An argument that must equal a fact is required: a call without it would keep the constraint."""
+    for at, placed in subject.constraints:
+        constraint = placed.constraint
+        if any(name == "equals" for name, _ in constraint.references) and not constraint.required:
+            cause = f"{placed.argument} must equal a fact, and a call may leave it out"
+            yield Violation(at=at, cause=cause, cure="add required: true, unless the tool takes the same without it")
+
+
 LAWS: tuple[Law[Subject], ...] = (
     Law(gate="integrity", code="argument_scope_unknown", check=scopes_name_a_capability),
     Law(gate="integrity", code="argument_scope_unclear", check=scopes_are_clear),
+    Law(gate="policy", code="argument_fact_unknown", check=bounds_refer_to_known_facts),
+    Law(gate="risk", code="argument_omittable", check=bounds_by_facts_are_required, severity="warning"),
     Law(gate="risk", code="argument_bounds_wrong", check=argument_bounds_leave_something),
     Law(gate="integrity", code="tool_schema_invalid", check=schemas_can_be_used),
     Law(gate="integrity", code="tool_schema_without_object", check=arguments_are_objects),

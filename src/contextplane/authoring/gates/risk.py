@@ -9,6 +9,7 @@ from typing import Any
 from contextplane.authoring.conditions import PATHS, is_fact
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import DecisionDocument, Subject
+from contextplane.authoring.tool_arguments import literal_bound
 from contextplane.model.context_pack import TaskStep, TaskTemplate
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
@@ -64,7 +65,7 @@ def writes_require_idempotency(subject: Subject) -> Iterator[Violation]:
         # A key that an approval lifts may be absent, and one of a closed set is not new for each call.
         has_key = (
             constraint is not None and constraint.required and not constraint.unless_approved and not constraint.enum
-        )
+        ) and constraint.equals is None
         is_idempotent = has_key or (spec is not None and spec.idempotency_header)
         if adapter.mode_of(permission.capability) != "read_only" and not is_idempotent:
             yield Violation(
@@ -340,7 +341,6 @@ def parameters_keep_the_constraints(subject: Subject) -> Iterator[Violation]:
 def _constraint_violations(at: str, step: TaskStep, permission: Permission) -> Iterator[Violation]:
     # Imported here: few packs hold task templates, and the checks of calls take a while to load.
     from contextplane.policy.arguments import violations  # noqa: PLC0415
-    from contextplane.policy.decision import ArgumentBound  # noqa: PLC0415
 
     for name, constraint in permission.arg_constraints.items():
         # A computed value is checked at run time, an approval may lift a constraint, and another law reports patterns.
@@ -348,7 +348,7 @@ def _constraint_violations(at: str, step: TaskStep, permission: Permission) -> I
             continue
         if constraint.pattern is not None and pattern_problem(constraint.pattern):
             continue
-        bound = ArgumentBound(argument=name, constraint=constraint, origin=permission.permission_id, at=at)
+        bound = literal_bound(name, constraint, origin=permission.permission_id, at=at)
         for violation in violations((bound,), step.params, approved=False, changes=True):
             if violation.broken != "required" or name not in _GIVEN_BY_GATEWAY:
                 place = (
