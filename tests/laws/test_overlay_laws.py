@@ -13,6 +13,7 @@ import pytest
 
 from contextplane.authoring.overlay.resolved_view import resolve_view
 from contextplane.compiler.evidence import is_classified_above
+from contextplane.compiler.view import PackView
 from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import Overlay, OverlayChange
 from contextplane.model.context_pack import ContextPack
@@ -95,10 +96,11 @@ class Runs:
         maxima = {spec.decision_key: spec.approval_mode for spec in pack.decision_layer.decision_specs}
         self.policy = PolicyProgram.of(pack.policy_layer, maxima=maxima)
         self.tools = ToolProgram.of(pack.tooling_layer, self.policy)
+        self.view = PackView(pack, ontologies=())
 
     def allowance(self, facts: Facts) -> Allowance:
         decision = self.policy.decide(facts)
-        surface = self.tools.surface(decision, facts.safety_mode)
+        surface = self.tools.surface(decision, facts.safety_mode, self.view.intent(facts.intent).reach)
         active = active_gates(self.policy, decision, surface, facts).active
         calls: dict[tuple[str, int], frozenset[str]] = {}
         for tool in surface.tools:

@@ -100,7 +100,8 @@ def bounds_by_tool(
 ) -> dict[str, Json]:
     """What bounds the arguments of each of these tools: its permissions, then the rules."""
     facts = _without_nulls(facts)
-    own = [permission for permission in tooling["permissions"] if permission["allow"]]
+    intent = facts["intent"]
+    own = [each for each in tooling["permissions"] if each["allow"] and intent in each.get("intents", [intent])]
     return {
         name: [
             *(
@@ -154,26 +155,42 @@ def _made(  # noqa: PLR0913  all that is said of a rule
     return {**outcome, "undecided": undecided, "allows": allows, "denies": denies}
 
 
-def surface_tools(
-    tooling: Mapping[str, Json], decision: Mapping[str, Json], ceiling: str
+def surface_tools(  # noqa: PLR0913  all that a surface depends on
+    tooling: Mapping[str, Json],
+    policy: Mapping[str, Json],
+    specs: list[Json],
+    decision: Mapping[str, Json],
+    *,
+    intent: str,
+    ceiling: str,
 ) -> tuple[list[Json], list[Json]]:
-    """The surfaced tools with mode and gates, and the omitted ones with all of their reasons."""
+    """The surfaced tools with mode and gates, and the omitted ones with all of their reasons.
+
+    `specs` are the decisions that the intent may end in.
+    """
     tools, left_out = [], []
-    for adapter, capability, permissions in _candidates(tooling):
-        name = f"{permissions[0]['adapter_id'] if adapter is None else adapter['adapter_id']}.{capability}"
+    reach = max([_spec_reach(spec) for spec in specs], default=0)
+    reads = bool(specs) and not any(spec.get("on_deny", "none") == "none" for spec in specs) and not decision["spoken"]
+    for adapter, capability, all_permissions in _candidates(tooling):
+        permissions = [each for each in all_permissions if intent in each.get("intents", [intent])]
+        name = f"{all_permissions[0]['adapter_id'] if adapter is None else adapter['adapter_id']}.{capability}"
         mode = _mode(adapter, capability)
         reasons = []
         if adapter is None:
             reasons.append("not_in_registry")
         if not permissions:
-            reasons.append("not_permitted")
+            reasons.append("not_for_intent" if all_permissions else "not_permitted")
         if any(not permission["allow"] for permission in permissions):
             reasons.append("permission_denies")
         if name in decision["prohibits"]:
             reasons.append("prohibited")
         if _LADDER.index(mode) > _LADDER.index(ceiling):
             reasons.append("above_ceiling")
-        if not decision["allowed"] and mode != "read_only":
+        if _LADDER.index(mode) > reach:
+            reasons.append("beyond_decisions")
+        if not decision["allowed"] and not (
+            reads and mode == "read_only" and name not in _prohibitable(policy, intent)
+        ):
             reasons.append("intent_denied")
         if reasons:
             left_out.append([name, reasons])
@@ -182,6 +199,21 @@ def surface_tools(
             gates = _gates_of(permissions)
             tools.append([name, min(requested, mode, key=_LADDER.index), gates])
     return tools, left_out
+
+
+def _spec_reach(spec: Mapping[str, Json]) -> int:
+    return 0 if spec["decision_right"] in {"recommend", "propose"} else _LADDER.index(spec["approval_mode"])
+
+
+def _prohibitable(policy: Mapping[str, Json], intent: str) -> set[str]:
+    """Whatever a rule prohibits that does not say it is for other intents."""
+    names: set[str] = set()
+    for bundle in policy["policy_bundles"]:
+        for rule in bundle["policy_dsl"]["rules"]:
+            scope = rule["applies_to"].get("intent", intent)
+            if intent == scope or (isinstance(scope, list) and intent in scope):
+                names.update(rule["then"].get("prohibits", []), rule.get("else", {}).get("prohibits", []))
+    return names
 
 
 def find_active_gates(

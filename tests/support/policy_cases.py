@@ -14,6 +14,7 @@ __all__ = [
     "drawn_facts",
     "drawn_policy",
     "drawn_request_facts",
+    "drawn_specs",
     "drawn_tooling",
     "seeded",
 ]
@@ -307,7 +308,29 @@ def _permission(dice: Dice, n: int, tool: str) -> dict[str, Json]:
         permission["requires_approval_gate"] = _gate_names(dice)
     if dice.chance(30):
         permission["arg_constraints"] = {"amount": {"min": 1}, "other": _constraint(dice)}
+    if dice.chance(15):
+        permission["intents"] = dice.some(_INTENTS, 2) or [_INTENTS[0]]
     return permission
+
+
+def drawn_specs(dice: Dice) -> list[Json]:
+    """The decisions that an intent may end in."""
+    return [
+        {
+            "decision_key": key,
+            "version": "1.0.0",
+            "owner_role": "manager",
+            "required_evidence": [],
+            "allowed_outcomes": ["done"],
+            "approval_mode": dice.pick(_MODES) if dice.chance(40) else "destructive",
+            "decision_right": dice.pick(["propose", "recommend", "escalate"]) if dice.chance(20) else "execute",
+            "inputs_schema_ref": "schema://in",
+            "outputs_schema_ref": "schema://out",
+            **({"on_deny": dice.pick(["none", "read"])} if dice.chance(60) else {}),
+        }
+        for key in _DECISIONS
+        if dice.chance(85)
+    ]
 
 
 def drawn_facts(dice: Dice) -> dict[str, Json]:

@@ -13,7 +13,7 @@ from contextplane.authoring.yaml_reader import read_yaml_file
 from contextplane.model.artifact import EnvironmentDescription, Overlay
 from contextplane.model.context_pack import ContextPack
 from tests.support.cases import cases
-from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, findings
+from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, EXAMPLE_WARNINGS, findings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "context-packs.md").read_text(encoding="utf-8")
 LAYERS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##)", PAGE, re.DOTALL | re.MULTILINE))
@@ -70,4 +70,4 @@ def test_the_examples_of_the_page_are_documents_that_hold() -> None:
     )
     view = resolve_view(EXAMPLE, [msgspec.convert(overlay, type=Overlay)])
     assert len(view.applied) == 2
-    assert findings(view.value) == []
+    assert {finding.code for finding in findings(view.value)} == EXAMPLE_WARNINGS

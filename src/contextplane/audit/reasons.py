@@ -29,6 +29,7 @@ from contextplane.policy.decision import TriggeredGuardrail, TriggerKind
 from contextplane.policy.detect.secrets import secret_shapes
 from contextplane.policy.facts import Facts
 from contextplane.policy.logic.expression import variables
+from contextplane.policy.tool_surface import Surface
 
 __all__ = ["find_reasons", "is_fixed"]
 
@@ -262,8 +263,12 @@ def _describe_rule(rule: Rule, facts: Facts) -> Iterator[str]:
     yield from _describe_facts(rule.condition, facts)
 
 
+def _surface(view: PackView, draft: Draft) -> Surface:
+    return view.tooling.surface(draft.decision, draft.facts.safety_mode, view.intent(draft.intent.intent).reach)
+
+
 def _gate_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
-    surface = view.tooling.surface(draft.decision, draft.facts.safety_mode)
+    surface = _surface(view, draft)
     verdict = active_gates(view.policy, draft.decision, surface, draft.facts)
     for active in verdict.active:
         if active.gate_id == name:
@@ -278,7 +283,7 @@ def _gate_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
 
 
 def _tool_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
-    surface = view.tooling.surface(draft.decision, draft.facts.safety_mode)
+    surface = _surface(view, draft)
     for tool in surface.tools:
         if tool.capability_id == name:
             yield f"permitted by {', '.join(tool.permission_ids)}"

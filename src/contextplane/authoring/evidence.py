@@ -16,6 +16,8 @@ __all__ = [
     "ACTING_MODES",
     "POLICY_EVAL",
     "default_evidence_name",
+    "evidence_names",
+    "is_attested_by_request",
     "least_tools",
     "needs_no_tool",
     "obtainable_evidence",
@@ -55,12 +57,13 @@ def producers(subject: Subject) -> Mapping[str, frozenset[str]]:
     """Map each name that only tools can satisfy to all tools that do."""
     tools_by_name: dict[str, set[str]] = {}
     for _, permission in subject.permissions:
-        for name in _evidence_names(permission) if permission.allow else ():
+        for name in evidence_names(permission) if permission.allow else ():
             tools_by_name.setdefault(name, set()).add(f"{permission.adapter_id}.{permission.capability}")
     return {name: frozenset(tools) for name, tools in tools_by_name.items() if not needs_no_tool(subject, name)}
 
 
-def _evidence_names(permission: Permission) -> tuple[str, ...]:
+def evidence_names(permission: Permission) -> tuple[str, ...]:
+    """Return the names of evidence that the result of a permitted tool is."""
     return permission.produces or (default_evidence_name(permission.adapter_id, permission.capability),)
 
 
@@ -71,7 +74,7 @@ def least_tools(subject: Subject) -> Mapping[str, tuple[str, ApprovalMode]]:
         if permission.allow:
             adapter = subject.adapters.get(permission.adapter_id)
             mode: ApprovalMode = "read_only" if adapter is None else adapter[1].mode_of(permission.capability)
-            for name in _evidence_names(permission):
+            for name in evidence_names(permission):
                 if name not in least or (least[name][1] in ACTING_MODES and at_most(mode, least[name][1])):
                     least[name] = (f"{permission.adapter_id}.{permission.capability}", mode)
     return least
@@ -79,10 +82,16 @@ def least_tools(subject: Subject) -> Mapping[str, tuple[str, ApprovalMode]]:
 
 def needs_no_tool(subject: Subject, name: str) -> bool:
     """Whether the policy engine, the request or the knowledge graph satisfies a name, without a tool."""
+    return name == POLICY_EVAL or name in subject.compute_once(_entities) or is_attested_by_request(subject, name)
+
+
+def is_attested_by_request(subject: Subject, name: str) -> bool:
+    """Whether a true value in the request satisfies a name: a condition reads it, and nothing produces it."""
     return (
-        name == POLICY_EVAL
-        or _REQUEST + name in subject.compute_once(facts_read)
-        or name in subject.compute_once(_entities)
+        _REQUEST + name in subject.compute_once(facts_read)
+        and name not in subject.compute_once(least_tools)
+        and name not in subject.compute_once(_entities)
+        and name != POLICY_EVAL
     )
 
 

@@ -35,9 +35,13 @@ __all__ = ["EvidenceSources", "assemble", "evidence_gate"]
 
 
 class EvidenceSources(Value, frozen=True):
-    """What can answer a required name: the request's context, the policy, evidence; and tools, later on."""
+    """What can answer a required name: the request's context, the policy, evidence; and tools, later on.
+
+    `produced`: the names that something in the pack produces, which a request therefore cannot attest.
+    """
 
     context: Mapping[str, object]
+    produced: frozenset[str]
     policy_evaluated: bool
     evidence: tuple[AdmittedEvidence, ...]
     obtainable: Mapping[str, tuple[str, ...]]
@@ -46,8 +50,8 @@ class EvidenceSources(Value, frozen=True):
 def evidence_gate(part: EvidencePart, sources: EvidenceSources, omitted: Iterable[Omission]) -> EvidenceGate:
     """Build the evidence gate: the request, the policy engine or evidence satisfies each required name.
 
-    The request satisfies a name by the value true, but never that of the policy engine. A tool that can produce a name
-    does not satisfy it: only its result will.
+    The request attests a name by the value true, but only if nothing in the pack produces it: otherwise a caller would
+    attest its own evidence. A tool that can produce a name does not satisfy it: only its result will.
     """
     by_name = {piece.closes: piece.evidence_ref for piece in reversed(sources.evidence) if piece.closes is not None}
     satisfied: list[Satisfied] = []
@@ -56,8 +60,8 @@ def evidence_gate(part: EvidencePart, sources: EvidenceSources, omitted: Iterabl
     for name in part.required:
         if name == POLICY_EVAL and sources.policy_evaluated:
             satisfied.append(Satisfied(name=name, by="policy"))
-        elif name != POLICY_EVAL and sources.context.get(name) is True:
-            satisfied.append(Satisfied(name=name, by="request"))
+        elif name not in sources.produced and sources.context.get(name) is True:
+            satisfied.append(Satisfied(name=name, by="attested_by_request"))
         elif name in by_name:
             satisfied.append(Satisfied(name=name, by=by_name[name]))
         else:
@@ -90,6 +94,8 @@ def _unresolved_name(
         reason = "refused"
     elif name == POLICY_EVAL:
         reason = "policy_failed"
+    elif name in sources.produced:
+        reason = "request_cannot_attest" if name in sources.context else "no_evidence"
     else:
         reason = "not_true" if name in sources.context else "no_evidence"
     return Unresolved(name=name, reason=reason, obtainable_by=sources.obtainable.get(name, ()), evidence=pieces)
@@ -229,6 +235,7 @@ def _evidence_sources(draft: Draft, manifests: Manifests, dropped: dict[str, str
     producers = draft.inputs.view.producers
     return EvidenceSources(
         context=draft.inputs.request.input.context,
+        produced=draft.inputs.view.produced_evidence,
         policy_evaluated=not draft.decision.errors,
         evidence=tuple(piece for piece, block in pairs if block.block_id not in dropped),
         obtainable={

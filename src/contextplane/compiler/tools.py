@@ -46,7 +46,8 @@ def surface_tools(draft: Draft) -> Draft:
     """Surface or omit every capability of the registry, and every permission without a capability."""
     inputs = draft.inputs
     view = inputs.view
-    surface = view.tooling.surface(draft.decision, draft.facts.safety_mode)
+    reach = view.intent(draft.intent.intent).reach
+    surface = view.tooling.surface(draft.decision, draft.facts.safety_mode, reach)
     gates = active_gates(view.policy, draft.decision, surface, draft.facts)
     descriptions = view.memoize(
         (surface.tools, inputs.tokens), lambda: _describe_tools(view, surface.tools, inputs.tokens)

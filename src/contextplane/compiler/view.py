@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from contextplane.authoring.evidence import default_evidence_name
+from contextplane.authoring.evidence import POLICY_EVAL, evidence_names, snake_case
 from contextplane.compiler.digests import canonical_input, digest_of_bytes, digest_of_input
 from contextplane.compiler.errors import input_error, type_problem
 from contextplane.compiler.prompt import SYSTEM
@@ -30,7 +30,7 @@ from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.redaction.redactor import Redactor
 from contextplane.policy.redaction.schema_marks import SchemaMarks
 from contextplane.policy.request_facts import request_facts_by_intent
-from contextplane.policy.tool_surface import ToolProgram
+from contextplane.policy.tool_surface import IntentReach, ToolProgram
 
 __all__ = ["IntentView", "PackView", "business_text", "decisions_text", "tone_text"]
 
@@ -104,10 +104,11 @@ _DECODER = msgspec.json.Decoder(ContextPack)
 
 
 class IntentView(NamedTuple):
-    """The decisions that an intent may end in, and the evidence that they require."""
+    """The decisions that an intent may end in, the evidence that they require, and the tools they can use."""
 
     decisions: tuple[DecisionSpec, ...]
     required_evidence: tuple[str, ...]
+    reach: IntentReach
 
 
 class PackView:
@@ -196,13 +197,19 @@ class PackView:
 
     @cached_property
     def producers(self) -> dict[str, tuple[str, ...]]:
-        """The tools that produce each name of evidence."""
+        """The permitted tools that produce each name of evidence."""
         producers: dict[str, list[str]] = {}
         for permission in self.pack.tooling_layer.permissions:
-            tool = f"{permission.adapter_id}.{permission.capability}"
-            for name in permission.produces or (default_evidence_name(permission.adapter_id, permission.capability),):
-                producers.setdefault(name, []).append(tool)
-        return {name: tuple(tools) for name, tools in producers.items()}
+            for name in evidence_names(permission) if permission.allow else ():
+                producers.setdefault(name, []).append(f"{permission.adapter_id}.{permission.capability}")
+        return {name: tuple(dict.fromkeys(tools)) for name, tools in producers.items()}
+
+    @cached_property
+    def produced_evidence(self) -> frozenset[str]:
+        """The names of evidence that the policy engine, a tool or the knowledge graph produces."""
+        ontology = self.pack.intelligence_refs.ontology
+        entities = () if isinstance(ontology, msgspec.UnsetType) else map(snake_case, ontology.entity_types)
+        return frozenset({POLICY_EVAL, *self.producers, *entities})
 
     @cached_property
     def evidence_by_tool(self) -> dict[str, tuple[str, ...]]:
@@ -212,7 +219,7 @@ class PackView:
             required.update(rule.then.requires, rule.otherwise.requires if rule.otherwise is not None else ())
         by_tool: dict[str, list[str]] = {}
         for name in sorted(required):
-            for tool in dict.fromkeys(self.producers.get(name, ())):
+            for tool in self.producers.get(name, ()):
                 by_tool.setdefault(tool, []).append(name)
         return {tool: tuple(names) for tool, names in by_tool.items()}
 
@@ -285,7 +292,9 @@ class PackView:
         keys |= {template.decision_key for template in self.pack.task_layer.task_templates if template.intent == intent}
         decisions = tuple(spec for spec in self.pack.decision_layer.decision_specs if spec.decision_key in keys)
         required = dict.fromkeys(name for spec in decisions for name in spec.required_evidence)
-        return IntentView(decisions=decisions, required_evidence=tuple(required))
+        return IntentView(
+            decisions=decisions, required_evidence=tuple(required), reach=IntentReach.of_decisions(decisions)
+        )
 
     @cached_property
     def _canonical(self) -> bytes:

@@ -19,6 +19,7 @@ from contextplane.model.terms import (
     Identifier,
     JsonLogic,
     Names,
+    OnDeny,
     Semver,
     Sentence,
 )
@@ -107,7 +108,10 @@ SchemaRef = Annotated[str, Meta(pattern=r"^schema://[A-Za-z0-9][A-Za-z0-9_.-]{0,
 
 
 class DecisionSpec(Document, frozen=True, omit_defaults=True):
-    """`allowed_outcomes` is closed; `approval_mode` is at least that of every tool the decision may use."""
+    """`allowed_outcomes` is closed; `approval_mode` is at least that of every tool the decision may use.
+
+    `on_deny`: the tools that stay when its intent is denied: none, or those that read and that no rule prohibits.
+    """
 
     decision_key: Identifier
     version: Semver
@@ -120,6 +124,7 @@ class DecisionSpec(Document, frozen=True, omit_defaults=True):
     outputs_schema_ref: SchemaRef
     eligibility_rules: JsonLogic | None = None
     challenge_required: bool = False
+    on_deny: OnDeny = "none"
 
 
 class DecisionLayer(Document, frozen=True):

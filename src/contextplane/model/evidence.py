@@ -88,7 +88,10 @@ Sufficiency = Literal["sufficient", "obtainable", "insufficient"]
 
 
 class Satisfied(Document, frozen=True):
-    """A required name, and what answers it: `request`, `policy`, or the reference of admitted evidence."""
+    """A required name, and what answers it.
+
+    That is `policy`, `attested_by_request`, or the reference of admitted evidence.
+    """
 
     name: str
     by: str

@@ -207,7 +207,10 @@ class Adapter(Document, frozen=True, omit_defaults=True):
 
 
 class Permission(Document, frozen=True, omit_defaults=True):
-    """Exposes one capability of one adapter. `produces` names the evidence that its result is."""
+    """Exposes one capability of one adapter. `produces` names the evidence that its result is.
+
+    `intents`: the only intents that it holds for. Without it, it holds for all.
+    """
 
     permission_id: Identifier
     adapter_id: Identifier
@@ -216,6 +219,7 @@ class Permission(Document, frozen=True, omit_defaults=True):
     requires_approval_gate: GateNames | None = None
     arg_constraints: ArgConstraints = field(default_factory=dict)
     produces: Names = ()
+    intents: Names = ()
 
     @property
     def gate_ids(self) -> tuple[str, ...]:

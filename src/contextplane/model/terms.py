@@ -12,6 +12,7 @@ __all__ = [
     "Identifier",
     "JsonLogic",
     "Names",
+    "OnDeny",
     "Semver",
     "Sentence",
     "at_most",
@@ -24,6 +25,10 @@ ApprovalMode = Literal["read_only", "local_write", "network", "delegated", "dest
 
 APPROVAL_MODES: tuple[ApprovalMode, ...] = ("read_only", "local_write", "network", "delegated", "destructive")
 """All approval modes, low to high."""
+
+
+OnDeny = Literal["none", "read"]
+"""The tools that stay when an intent is denied: none, or those that read."""
 
 
 DataClassification = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]

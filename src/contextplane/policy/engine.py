@@ -331,6 +331,10 @@ class PolicyProgram:
         """Whether a rule names this intent."""
         return intent in self._named
 
+    def prohibitable(self, intent: str) -> frozenset[str]:
+        """The tools that a rule which may apply to the intent prohibits, in one of its branches."""
+        return self._rules_of(intent).prohibitable
+
     def decide(self, facts: Facts) -> PolicyDecision:
         """Decide one request: guardrails first, then the rules of its intent."""
         guardrails, values = self._guardrails.judge(facts)
@@ -372,6 +376,17 @@ class _IntentRules:
         )
         self._conditions = ConditionBatch([rule.condition for rule in self._rules])
         self._applied: dict[bytes, AppliedRules] = {}
+
+    @cached_property
+    def prohibitable(self) -> frozenset[str]:
+        """The tools that one of these rules prohibits in one of its branches."""
+        return frozenset(
+            name
+            for rule in self._rules
+            for branch in (rule.then, rule.otherwise)
+            if branch is not None
+            for name in branch.declared.prohibits
+        )
 
     def judge(self, facts: Facts) -> _JudgedRules:
         """The outcome of each rule, and the values that decided it."""

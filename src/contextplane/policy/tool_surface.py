@@ -1,17 +1,18 @@
 """The tool surface: which capabilities a run may use, and for all others why not.
 
-Surfaced is what the registry declares and a permission allows, unless policy prohibits it or it is above the run's
-ceiling. When the intent is denied, only tools that read are left. Every candidate is either surfaced or omitted with
-all of its reasons, in document order.
+Surfaced is what the registry declares and a permission allows for the intent, unless policy prohibits it, it is above
+the run's ceiling or above what the decisions of the intent can use. When the intent is denied, nothing is left, unless
+its decisions ask for reading. Every candidate is either surfaced or omitted with all of its reasons, in document order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self, assert_never
 
 from contextplane.model.arguments import placed_constraints
+from contextplane.model.context_pack import DecisionSpec
 from contextplane.model.json.canonical import canonical
 from contextplane.model.pack_layers import Adapter, Permission, ToolingLayer
-from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
+from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, OnDeny, at_most
 from contextplane.model.value import Value
 from contextplane.policy.bounds import DeclaredBound, DeclaredBounds, permission_references
 from contextplane.policy.decision import ArgumentBound, PolicyDecision
@@ -26,12 +27,51 @@ from contextplane.policy.validation import (
     refuse_all,
 )
 
-__all__ = ["OmittedTool", "Reason", "ReasonKind", "Surface", "SurfacedTool", "ToolProgram"]
+__all__ = ["IntentReach", "OmittedTool", "Reason", "ReasonKind", "Surface", "SurfacedTool", "ToolProgram"]
 
 ReasonKind = Literal[
-    "not_in_registry", "not_permitted", "permission_denies", "prohibited", "above_ceiling", "intent_denied"
+    "not_in_registry",
+    "not_permitted",
+    "not_for_intent",
+    "permission_denies",
+    "prohibited",
+    "above_ceiling",
+    "beyond_decisions",
+    "intent_denied",
 ]
 _READS: ApprovalMode = "read_only"
+
+
+class IntentReach(Value, frozen=True):
+    """What the decisions of an intent can use at most, and what stays of it when the intent is denied."""
+
+    mode: ApprovalMode
+    on_deny: OnDeny
+    decisions: tuple[str, ...]
+
+    @classmethod
+    def of_decisions(cls, specs: Sequence[DecisionSpec]) -> Self:
+        """The reach of the decisions that an intent may end in.
+
+        It is that of the highest, and reading if there is none. A decision that only proposes or recommends reaches
+        reading. Tools stay when every decision asks for it.
+        """
+        modes = [_decision_reach(spec) for spec in specs]
+        return cls(
+            mode=max(modes, key=APPROVAL_MODES.index, default=_READS),
+            on_deny="read" if specs and all(spec.on_deny == "read" for spec in specs) else "none",
+            decisions=tuple(spec.decision_key for spec in specs),
+        )
+
+
+def _decision_reach(spec: DecisionSpec) -> ApprovalMode:
+    match spec.decision_right:
+        case "propose" | "recommend":
+            return _READS
+        case "execute" | "escalate":
+            return spec.approval_mode
+        case unreachable:
+            assert_never(unreachable)
 
 
 class SurfacedTool(Value, frozen=True):
@@ -83,18 +123,40 @@ class Surface(Value, frozen=True):
     left_out: tuple[OmittedTool, ...]
 
 
-class _Candidate:
-    """A capability with everything about it that no request can change."""
+class _Limits(NamedTuple):
+    """What limits the surface of one run. `denied_by`: what denies the intent; None if it is allowed.
 
-    def __init__(
-        self, adapter: Adapter | None, capability: str, permissions: Sequence[tuple[str, Permission]], at: str
-    ) -> None:
-        self.adapter_id = permissions[0][1].adapter_id if adapter is None else adapter.adapter_id
-        self.capability = capability
-        self.id = f"{self.adapter_id}.{capability}"
-        self.at = at
-        self.mode: ApprovalMode = APPROVAL_MODES[-1] if adapter is None else adapter.mode_of(capability)
-        self.always_out = tuple(_outside(adapter, permissions, self.id))
+    `ends_run`: a guardrail was triggered. `prohibitable`: the tools that some rule of the intent prohibits.
+    """
+
+    prohibited: Mapping[str, list[str]]
+    ceiling: ApprovalMode
+    reach: IntentReach
+    denied_by: tuple[str, ...] | None
+    ends_run: bool
+    prohibitable: frozenset[str]
+
+
+class _DeclaredTool(NamedTuple):
+    """A capability that an adapter declares or a permission names, with all of its permissions."""
+
+    adapter: Adapter | None
+    adapter_id: str
+    capability: str
+    permissions: Sequence[tuple[str, Permission]]
+    at: str
+
+
+class _Candidate:
+    """A capability with everything about it that no request of one intent can change."""
+
+    def __init__(self, declared: _DeclaredTool, intent: str | None) -> None:
+        adapter = declared.adapter
+        permissions = [placed for placed in declared.permissions if _is_for(placed[1], intent)]
+        self.adapter_id, self.capability, self.at = declared.adapter_id, declared.capability, declared.at
+        self.id = f"{self.adapter_id}.{self.capability}"
+        self.mode: ApprovalMode = APPROVAL_MODES[-1] if adapter is None else adapter.mode_of(self.capability)
+        self.always_out = tuple(_outside(declared, permissions, self.id))
         allowing = [(place, permission) for place, permission in permissions if permission.allow]
         self.permission_ids = tuple(permission.permission_id for _, permission in allowing)
         self.gate_ids = tuple(dict.fromkeys(gate for _, permission in allowing for gate in permission.gate_ids))
@@ -105,21 +167,31 @@ class _Candidate:
         )
         self.produces = tuple(dict.fromkeys(name for _, permission in allowing for name in permission.produces))
 
-    def reasons(
-        self, decision: PolicyDecision, prohibited: Mapping[str, list[str]], ceiling: ApprovalMode
-    ) -> Iterator[Reason]:
+    def reasons(self, limits: _Limits) -> Iterator[Reason]:
         """Every reason to omit it, in the order in which the surface is computed."""
         yield from self.always_out
-        if self.id in prohibited:
-            rules = tuple(prohibited[self.id])
+        if self.id in limits.prohibited:
+            rules = tuple(limits.prohibited[self.id])
             yield Reason(kind="prohibited", by=rules, message=f"prohibited by {', '.join(rules)}")
+        ceiling, reach = limits.ceiling, limits.reach
         if not at_most(self.mode, ceiling):
             yield Reason(
                 kind="above_ceiling", by=(ceiling,), message=f"is {self.mode}, and the run's ceiling is {ceiling}"
             )
-        if not decision.allowed and self.mode != _READS:
-            by = tuple(denial.by for denial in decision.denials if denial.by)
-            yield Reason(kind="intent_denied", by=by, message="the intent is denied, so only what reads is left")
+        if not at_most(self.mode, reach.mode):
+            most = f"the most that a decision of the intent can use is {reach.mode}"
+            message = f"is {self.mode}, and {most if reach.decisions else 'no decision is bound to the intent'}"
+            yield Reason(kind="beyond_decisions", by=reach.decisions, message=message)
+        if limits.denied_by is not None and (why := self._kept_from_denied(limits)):
+            yield Reason(kind="intent_denied", by=limits.denied_by, message=f"the intent is denied, and {why}")
+
+    def _kept_from_denied(self, limits: _Limits) -> str | None:
+        """Why it does not stay when the intent is denied; None if it stays."""
+        if limits.reach.on_deny == "none" or limits.ends_run:
+            return "nothing stays after a guardrail was triggered" if limits.ends_run else "its decisions leave nothing"
+        if self.mode != _READS:
+            return "its decisions leave only tools that read"
+        return "a rule could prohibit this tool" if self.id in limits.prohibitable else None
 
     def surface_tool(self, decision: PolicyDecision) -> SurfacedTool:
         requested = decision.effective_approval_mode
@@ -142,8 +214,11 @@ class _Candidate:
 class ToolProgram:
     """The tooling layer of one pack, prepared for many requests."""
 
-    def __init__(self, layer: ToolingLayer) -> None:
-        self._candidates = tuple(_candidates(layer))
+    def __init__(self, layer: ToolingLayer, policy: PolicyProgram) -> None:
+        self._policy = policy
+        self._declared = tuple(_declared_tools(layer))
+        self._scoped = frozenset(intent for permission in layer.permissions for intent in permission.intents)
+        self._by_intent: dict[str | None, tuple[_Candidate, ...]] = {}
 
     @classmethod
     def of(cls, layer: ToolingLayer, policy: PolicyProgram) -> Self:
@@ -152,19 +227,18 @@ class ToolProgram:
         refuse_all(tuple(_problems(layer, policy)))
         if not policy.references.issuperset(permission_references(layer)):
             raise ValueError("the policy was compiled without the facts that permissions refer to")
-        return cls(layer)
+        return cls(layer, policy)
 
-    def surface(self, decision: PolicyDecision, ceiling: ApprovalMode) -> Surface:
-        """The capabilities that a run under this decision and ceiling may use, and the omitted ones."""
+    def surface(self, decision: PolicyDecision, ceiling: ApprovalMode, reach: IntentReach) -> Surface:
+        """The capabilities that a run under this decision and ceiling may use, and the omitted ones.
+
+        `reach` is what the decisions of its intent can use.
+        """
         tools: list[SurfacedTool] = []
         left_out: list[OmittedTool] = []
-        prohibited: dict[str, list[str]] = {}
-        for effect in decision.effects if decision.prohibits else ():
-            for name in effect.effect.prohibits:
-                rules = prohibited.setdefault(name, [])
-                rules += [] if effect.rule_id in rules else [effect.rule_id]
-        for candidate in self._candidates:
-            reasons = tuple(candidate.reasons(decision, prohibited, ceiling))
+        limits = self._limits(decision, ceiling, reach)
+        for candidate in self._candidates(decision.intent):
+            reasons = tuple(candidate.reasons(limits))
             if reasons:
                 left_out.append(
                     OmittedTool(
@@ -178,8 +252,31 @@ class ToolProgram:
                 tools.append(candidate.surface_tool(decision))
         return Surface(tools=tuple(tools), left_out=tuple(left_out))
 
+    def _limits(self, decision: PolicyDecision, ceiling: ApprovalMode, reach: IntentReach) -> _Limits:
+        prohibited: dict[str, list[str]] = {}
+        for effect in decision.effects if decision.prohibits else ():
+            for name in effect.effect.prohibits:
+                rules = prohibited.setdefault(name, [])
+                rules += [] if effect.rule_id in rules else [effect.rule_id]
+        return _Limits(
+            prohibited=prohibited,
+            ceiling=ceiling,
+            reach=reach,
+            denied_by=None if decision.allowed else tuple(denial.by for denial in decision.denials if denial.by),
+            ends_run=bool(decision.guardrails.triggered),
+            prohibitable=frozenset() if decision.allowed else self._policy.prohibitable(decision.intent),
+        )
 
-def _candidates(layer: ToolingLayer) -> Iterator[_Candidate]:
+    def _candidates(self, intent: str) -> tuple[_Candidate, ...]:
+        # Intents that no permission names share one entry: a caller may invent any number of them.
+        key = intent if intent in self._scoped else None
+        candidates = self._by_intent.get(key)
+        if candidates is None:
+            candidates = self._by_intent[key] = tuple(_Candidate(declared, key) for declared in self._declared)
+        return candidates
+
+
+def _declared_tools(layer: ToolingLayer) -> Iterator[_DeclaredTool]:
     """The capabilities that adapters declare, in document order; then those that only permissions name."""
     granted: dict[tuple[str, str], list[tuple[str, Permission]]] = {}
     for n, permission in enumerate(layer.permissions):
@@ -189,17 +286,25 @@ def _candidates(layer: ToolingLayer) -> Iterator[_Candidate]:
     for n, adapter in enumerate(layer.adapter_registry):
         for c, capability in enumerate(adapter.capabilities):
             permissions = granted.pop((adapter.adapter_id, capability), [])
-            yield _Candidate(adapter, capability, permissions, f"/tooling_layer/adapter_registry/{n}/capabilities/{c}")
-    for (_, capability), permissions in granted.items():
-        yield _Candidate(None, capability, permissions, permissions[0][0])
+            at = f"/tooling_layer/adapter_registry/{n}/capabilities/{c}"
+            yield _DeclaredTool(adapter, adapter.adapter_id, capability, permissions, at)
+    for (adapter_id, capability), permissions in granted.items():
+        yield _DeclaredTool(None, adapter_id, capability, permissions, permissions[0][0])
 
 
-def _outside(adapter: Adapter | None, permissions: Sequence[tuple[str, Permission]], name: str) -> Iterator[Reason]:
-    """The reasons that keep a capability out of every surface."""
-    if adapter is None:
+def _is_for(permission: Permission, intent: str | None) -> bool:
+    return not permission.intents or intent in permission.intents
+
+
+def _outside(declared: _DeclaredTool, permissions: Sequence[tuple[str, Permission]], name: str) -> Iterator[Reason]:
+    """The reasons that keep a capability out of every surface of the intent."""
+    if declared.adapter is None:
         yield Reason(kind="not_in_registry", by=(), message=f"no adapter declares {name}")
-    if not permissions:
+    if not declared.permissions:
         yield Reason(kind="not_permitted", by=(), message=f"no permission names {name}")
+    elif not permissions:
+        others = tuple(permission.permission_id for _, permission in declared.permissions)
+        yield Reason(kind="not_for_intent", by=others, message=f"{', '.join(others)} is for other intents")
     denying = tuple(permission.permission_id for _, permission in permissions if not permission.allow)
     if denying:
         yield Reason(kind="permission_denies", by=denying, message=f"denied by {', '.join(denying)}")

@@ -54,7 +54,7 @@ def flips(explanation: Explanation) -> list[list[str]]:
             True,
             ["request.context.signals=null"],
         ),
-        ("requirement/order_lookup", {}, False, ["request.context.order_lookup=true"]),
+        ("requirement/identity_verified", UNVERIFIED, False, ["request.context.identity_verified=true"]),
         ("decision/request", UNVERIFIED, False, ["request.context.identity_verified=true"]),
     ],
 )

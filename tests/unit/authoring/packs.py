@@ -11,7 +11,17 @@ from contextplane.authoring.gates.table import judge_pack
 from contextplane.authoring.law import Finding
 from contextplane.model.artifact import EnvironmentDescription
 
-__all__ = ["CASES", "ENVIRONMENT", "EXAMPLE", "changed", "findings", "leaves", "part", "with_changes"]
+__all__ = [
+    "CASES",
+    "ENVIRONMENT",
+    "EXAMPLE",
+    "EXAMPLE_WARNINGS",
+    "changed",
+    "findings",
+    "leaves",
+    "part",
+    "with_changes",
+]
 
 CASES = Path(__file__).resolve().parents[2] / "cases" / "context_pack"
 EXAMPLE: dict[str, Any] = json.loads((CASES / "support.json").read_text(encoding="utf-8"))
@@ -24,6 +34,9 @@ ENVIRONMENT = EnvironmentDescription(
     approval_ceiling="destructive",
 )
 """The environment of the full example."""
+
+EXAMPLE_WARNINGS = {"guardrail_by_signal_only", "evidence_attested_by_request"}
+"""The full example has labels without a condition, and evidence that only the request attests."""
 
 
 def with_changes(changes: list[Mapping[str, Any]], base: Any = None) -> Any:  # noqa: ANN401  any JSON

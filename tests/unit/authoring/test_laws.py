@@ -107,7 +107,10 @@ def test_the_full_example_passes_every_gate_and_what_cannot_be_told_is_said() ->
     report = judge_pack(EXAMPLE, ENVIRONMENT)
     assert report.passed
     assert [(finding.gate, finding.code, finding.severity) for finding in report.findings] == [
-        ("replay", "golden_cases_unstable", "unknown")
+        ("policy", "guardrail_by_signal_only", "warning"),
+        ("policy", "guardrail_by_signal_only", "warning"),
+        ("risk", "evidence_attested_by_request", "warning"),
+        ("replay", "golden_cases_unstable", "unknown"),
     ]
 
 

@@ -15,7 +15,7 @@ from contextplane.model.terms import APPROVAL_MODES
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
-from contextplane.policy.tool_surface import ToolProgram
+from contextplane.policy.tool_surface import IntentReach, ToolProgram
 from tests.support.cases import cases
 from tests.unit.authoring.changes import ALLOWING, GATE, HIGH, RULES, VAR, VERIFIED, agent_above, deny, overlay
 from tests.unit.authoring.packs import EXAMPLE
@@ -72,6 +72,7 @@ class Runs:
         }
         self.policy = PolicyProgram.of(pack.policy_layer, maxima=maxima)
         self.tools = ToolProgram.of(pack.tooling_layer, self.policy)
+        self.reach = IntentReach.of_decisions(pack.decision_layer.decision_specs)
 
     def can(self, request: dict[str, Any]) -> "Can":
         context = {name: value for name, value in request.items() if name != "role"}
@@ -85,7 +86,7 @@ class Runs:
             run={},
         )
         decision = self.policy.decide(facts)
-        surface = self.tools.surface(decision, "destructive")
+        surface = self.tools.surface(decision, "destructive", self.reach)
         gates = active_gates(self.policy, decision, surface, facts)
         return Can(
             allowed=decision.allowed,

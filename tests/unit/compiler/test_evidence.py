@@ -40,7 +40,7 @@ def test_verified_and_current_evidence_closes_the_gate() -> None:
     gate = gate_of(context)
     assert gate.required == ("identity_verified", "order_lookup", "policy_eval")
     assert [(satisfied.name, satisfied.by) for satisfied in gate.satisfied] == [
-        ("identity_verified", "request"),
+        ("identity_verified", "attested_by_request"),
         ("order_lookup", "tool:adp_orders.lookup:tc_117"),
         ("policy_eval", "policy"),
     ]
@@ -273,6 +273,20 @@ def test_no_request_speaks_for_the_policy_engine(*, broken: bool) -> None:
         None if broken else "policy"
     )
     assert gate.commit_allowed is not broken
+
+
+def test_no_request_attests_what_a_tool_or_the_graph_produces() -> None:
+    claims = {"/input/context/order_lookup": True, "/input/context/customer": True}
+    pack = {"/decision_layer/decision_specs/0/required_evidence": ["identity_verified", "order_lookup", "customer"]}
+    gate = gate_of(compile_evidence(pack=pack, request=claims))
+    assert [(satisfied.name, satisfied.by) for satisfied in gate.satisfied] == [
+        ("identity_verified", "attested_by_request")
+    ]
+    assert [(requirement.name, requirement.reason) for requirement in gate.unresolved] == [
+        ("order_lookup", "request_cannot_attest"),
+        ("customer", "request_cannot_attest"),
+    ]
+    assert not gate.commit_allowed
 
 
 def test_a_reference_is_told_whole_and_what_is_none_is_cut() -> None:

@@ -166,7 +166,7 @@ def test_an_identity_that_is_not_verified_flips_the_guard_rule_and_blocks_the_re
     assert not after.policy_decision.allowed
     assert "Identity not verified; refund path blocked." in (after.policy_decision.reason or "")
     assert "Identity not verified; refund path blocked." in after.compiled_prompt.developer
-    assert tools_of(after) == {"adp_orders.lookup", "adp_policy.eval"}
+    assert tools_of(after) == set()
 
 
 @proves("context-pack:playground:gate-activates-above-3000")

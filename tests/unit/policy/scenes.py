@@ -11,11 +11,12 @@ from contextplane.model.pack_layers import PolicyLayer
 from contextplane.policy.decision import PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
-from contextplane.policy.tool_surface import ToolProgram
+from contextplane.policy.tool_surface import IntentReach, ToolProgram
 
 __all__ = [
     "EXAMPLE",
     "EXAMPLE_PROGRAM",
+    "EXECUTES",
     "LACKING",
     "PERMISSIONS",
     "RAW",
@@ -41,6 +42,8 @@ EXAMPLE_PROGRAM = PolicyProgram.of(
     maxima={spec.decision_key: spec.approval_mode for spec in EXAMPLE.decision_layer.decision_specs},
 )
 TOOLS = ToolProgram.of(EXAMPLE.tooling_layer, EXAMPLE_PROGRAM)
+EXECUTES = IntentReach.of_decisions(EXAMPLE.decision_layer.decision_specs)
+"""What the decision of the example can use: everything, and nothing when it is denied."""
 
 
 def facts(*, mode: str = "destructive", intent: str = "support.refund", **values: Any) -> Facts:  # noqa: ANN401

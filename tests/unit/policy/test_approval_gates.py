@@ -5,7 +5,7 @@ from typing import Any
 from contextplane.policy.approval_gates import GateVerdict, active_gates
 from contextplane.testing.proofs import proves
 from tests.support.cases import cases
-from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, PERMISSIONS, TOOLS, facts, program, rule, tools
+from tests.unit.policy.scenes import EXAMPLE_PROGRAM, EXECUTES, LACKING, PERMISSIONS, TOOLS, facts, program, rule, tools
 
 FINANCE = "GATE_FINANCE_APPROVAL"
 GATE = {"gate_id": FINANCE, "required_approver_role": "finance_lead", "ttl_seconds": 60}
@@ -14,13 +14,13 @@ GATE = {"gate_id": FINANCE, "required_approver_role": "finance_lead", "ttl_secon
 def verdict(**values: Any) -> GateVerdict:  # noqa: ANN401
     asked = facts(**values)
     decision = EXAMPLE_PROGRAM.decide(asked)
-    return active_gates(EXAMPLE_PROGRAM, decision, TOOLS.surface(decision, asked.safety_mode), asked)
+    return active_gates(EXAMPLE_PROGRAM, decision, TOOLS.surface(decision, asked.safety_mode, EXECUTES), asked)
 
 
 def active(gate: dict[str, Any], *rules: dict[str, Any], **values: Any) -> GateVerdict:  # noqa: ANN401
     by, asked = program(*rules or (rule(),), gates=[gate]), facts(**values)
     decision = by.decide(asked)
-    return active_gates(by, decision, tools({}, by).surface(decision, asked.safety_mode), asked)
+    return active_gates(by, decision, tools({}, by).surface(decision, asked.safety_mode, EXECUTES), asked)
 
 
 def test_a_gate_says_which_rules_and_tools_ask_for_it() -> None:
@@ -93,7 +93,7 @@ def test_several_gates_of_a_permission_and_of_a_rule_are_all_active() -> None:
     decision = by.decide(facts())
     assert decision.requires_approval_gates == ("GATE_LEGAL", "GATE_RISK")
     permissions = [*PERMISSIONS[:2], {**PERMISSIONS[2], "requires_approval_gate": [FINANCE, "GATE_RISK"]}]
-    surface = tools({"permissions": permissions}, by).surface(decision, "destructive")
+    surface = tools({"permissions": permissions}, by).surface(decision, "destructive", EXECUTES)
     assert {gate.gate_id: gate.because for gate in active_gates(by, decision, surface, facts()).active} == {
         FINANCE: ("tool:adp_payments.issue_refund",),
         "GATE_LEGAL": ("rule:R",),
@@ -106,14 +106,14 @@ def test_calls_wait_by_their_permission_or_where_a_rule_asks_if_they_change_some
     gates = [GATE, {**GATE, "gate_id": "GATE_READ"}, {**GATE, "gate_id": "GATE_RULE"}]
     by = program(rule(then={"allow": True, "requires_approval_gate": "GATE_RULE"}), gates=gates)
     decision = by.decide(facts())
-    surface = tools({"permissions": [reading, *PERMISSIONS[1:]]}, by).surface(decision, "destructive")
+    surface = tools({"permissions": [reading, *PERMISSIONS[1:]]}, by).surface(decision, "destructive", EXECUTES)
     assert {gate.gate_id: gate.capabilities for gate in active_gates(by, decision, surface, facts()).active} == {
         FINANCE: ("adp_payments.issue_refund",),
         "GATE_READ": ("adp_orders.lookup",),
         "GATE_RULE": ("adp_payments.issue_refund",),
     }
     denied = program(rule(then={"allow": False, "requires_approval_gate": "GATE_RULE"}), gates=gates).decide(facts())
-    surface = tools({"permissions": PERMISSIONS}, by).surface(denied, "destructive")
+    surface = tools({"permissions": PERMISSIONS}, by).surface(denied, "destructive", EXECUTES)
     (gate,) = active_gates(by, denied, surface, facts()).active
     assert gate.capabilities == ()
 
@@ -123,6 +123,6 @@ def test_gates_stand_in_the_order_of_the_document() -> None:
     by = program(rule(then={"allow": True, "requires_approval_gate": "A_GATE"}), gates=[GATE, second])
     decision = by.decide(facts())
     gate_verdict = active_gates(
-        by, decision, tools({"permissions": PERMISSIONS}, by).surface(decision, "destructive"), facts()
+        by, decision, tools({"permissions": PERMISSIONS}, by).surface(decision, "destructive", EXECUTES), facts()
     )
     assert [gate.gate_id for gate in gate_verdict.active] == [FINANCE, "A_GATE"]

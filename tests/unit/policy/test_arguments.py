@@ -13,7 +13,7 @@ from contextplane.policy.decision import ArgumentBound
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.validation import ScopeUnclear
 from tests.support.cases import cases
-from tests.unit.policy.scenes import EXAMPLE_PROGRAM, TOOLS, facts, program, rule, tools
+from tests.unit.policy.scenes import EXAMPLE_PROGRAM, EXECUTES, TOOLS, facts, program, rule, tools
 
 
 def bound(constraint: dict[str, Any], argument: str = "amount", origin: str = "permission:p") -> ArgumentBound:
@@ -75,7 +75,7 @@ def test_a_missing_argument_breaks_only_what_requires_it() -> None:
 
 def test_all_violations_are_told_together_with_who_set_the_bound() -> None:
     decision = EXAMPLE_PROGRAM.decide(facts())
-    refund = TOOLS.surface(decision, "destructive").tools[2]
+    refund = TOOLS.surface(decision, "destructive", EXECUTES).tools[2]
     result = violations(refund.bounds, {"amount_inr": 50_001}, approved=True, changes=True)
     assert [(violation.argument, violation.broken, violation.origin, violation.at) for violation in result] == [
         ("amount_inr", "max", "permission:p_issue_refund", "/tooling_layer/permissions/2/arg_constraints/amount_inr"),
@@ -134,7 +134,7 @@ def scoped_program(constraints: dict[str, Any]) -> PolicyProgram:
 def bounds_of(constraints: dict[str, Any]) -> dict[str, list[str]]:
     """The arguments that this rule bounds, by tool."""
     policy = scoped_program(constraints)
-    surface = tools({}, policy).surface(policy.decide(facts()), "destructive")
+    surface = tools({}, policy).surface(policy.decide(facts()), "destructive", EXECUTES)
     return {
         tool.capability_id: [bound.argument for bound in tool.bounds if bound.origin == "rule:B#R_BOUND"]
         for tool in surface.tools

@@ -12,7 +12,19 @@ from contextplane.policy.decision import ArgumentBound
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.tool_surface import ToolProgram
 from tests.support.cases import cases
-from tests.unit.policy.scenes import EXAMPLE, LACKING, PERMISSIONS, RAW, bundle, facts, policy, program, rule, tools
+from tests.unit.policy.scenes import (
+    EXAMPLE,
+    EXECUTES,
+    LACKING,
+    PERMISSIONS,
+    RAW,
+    bundle,
+    facts,
+    policy,
+    program,
+    rule,
+    tools,
+)
 
 REFUND = "adp_payments.issue_refund"
 TOTAL = {"var": "request.context.order_total"}
@@ -116,7 +128,7 @@ def test_a_permission_refers_to_facts_too() -> None:
     by, tooling = permission_program({"max": TOTAL})
     for total, expected in ((900, (900, "")), (LACKING, (None, "request.context.order_total is missing"))):
         decision = by.decide(facts(order_total=total))
-        (bound,) = tooling.surface(decision, "destructive").tools[2].bounds
+        (bound,) = tooling.surface(decision, "destructive", EXECUTES).tools[2].bounds
         assert (bound.constraint.max, bound.problem) == expected
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import UNSET
 
 from tests.support.cases import cases
-from tests.unit.policy.scenes import EXAMPLE_PROGRAM, LACKING, TOOLS, decide, facts, program, rule
+from tests.unit.policy.scenes import EXAMPLE_PROGRAM, EXECUTES, LACKING, TOOLS, decide, facts, program, rule
 
 DENY = {"allow": False}
 HIGH = "R_HIGH_VALUE_REQUIRES_APPROVAL"
@@ -383,8 +383,10 @@ def test_whoever_leaves_out_or_mistypes_a_fact_reads_nothing_that_is_prohibited(
     whole = program(rule(), guarded)
     for internal in (False, LACKING, None, "false", 0, []):
         asked = facts(internal=internal)
-        surface = TOOLS.surface(whole.decide(asked), asked.safety_mode)
+        surface = TOOLS.surface(whole.decide(asked), asked.safety_mode, EXECUTES)
         reasons = {tool.capability_id: [reason.kind for reason in tool.reasons] for tool in surface.left_out}
         assert "prohibited" in reasons[READ], internal
     asked = facts(internal=True)
-    assert READ in {tool.capability_id for tool in TOOLS.surface(whole.decide(asked), asked.safety_mode).tools}
+    assert READ in {
+        tool.capability_id for tool in TOOLS.surface(whole.decide(asked), asked.safety_mode, EXECUTES).tools
+    }

@@ -4,13 +4,14 @@ import itertools
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
-from contextplane.policy.tool_surface import Surface
+from contextplane.policy.tool_surface import IntentReach, Surface
 from contextplane.policy.validation import ModeAboveAdapter
 from contextplane.testing.proofs import proves
 from tests.support.cases import cases
-from tests.unit.policy.scenes import EXAMPLE_PROGRAM, RAW, TOOLS, decide, facts, program, rule, tools
+from tests.unit.policy.scenes import EXAMPLE, EXAMPLE_PROGRAM, EXECUTES, RAW, TOOLS, decide, facts, program, rule, tools
 
 LOOKUP, EVAL, REFUND = "adp_orders.lookup", "adp_policy.eval", "adp_payments.issue_refund"
 REGISTRY = RAW["tooling_layer"]["adapter_registry"]
@@ -18,7 +19,7 @@ PERMISSIONS = RAW["tooling_layer"]["permissions"]
 
 
 def surface(ceiling: ApprovalMode = "destructive", **values: Any) -> Surface:  # noqa: ANN401
-    return TOOLS.surface(EXAMPLE_PROGRAM.decide(facts(mode=ceiling, **values)), ceiling)
+    return TOOLS.surface(EXAMPLE_PROGRAM.decide(facts(mode=ceiling, **values)), ceiling, EXECUTES)
 
 
 def names(surface: Surface) -> list[str]:
@@ -54,17 +55,105 @@ def test_a_tool_above_the_ceiling_is_left_out(ceiling: ApprovalMode, kept: int) 
     assert why(result) == ({} if kept == 3 else {REFUND: ["above_ceiling"]})
 
 
-def test_when_the_intent_is_denied_only_what_reads_is_left() -> None:
+READS_ON_DENY = replace(EXECUTES, on_deny="read")
+
+
+def test_when_the_intent_is_denied_nothing_is_left() -> None:
     result = surface(identity_verified=False)
+    assert names(result) == []
+    for out in result.left_out:
+        assert [(reason.kind, reason.by) for reason in out.reasons] == [("intent_denied", ("R_REFUND_REQUIRES_IDV",))]
+        assert out.reasons[0].message == "the intent is denied, and its decisions leave nothing"
+    assert names(surface(intent="support.unheard_of")) == []
+
+
+def test_an_intent_whose_decisions_ask_for_it_keeps_what_reads_when_it_is_denied() -> None:
+    denied = EXAMPLE_PROGRAM.decide(facts(identity_verified=False))
+    result = TOOLS.surface(denied, "destructive", READS_ON_DENY)
     assert names(result) == [LOOKUP, EVAL]
-    (out,) = result.left_out
-    assert [(reason.kind, reason.by) for reason in out.reasons] == [("intent_denied", ("R_REFUND_REQUIRES_IDV",))]
-    assert names(surface(intent="support.unheard_of")) == [LOOKUP, EVAL]
+    assert why(result) == {REFUND: ["intent_denied"]}
+    assert names(TOOLS.surface(denied, "destructive", replace(EXECUTES, on_deny="none"))) == []
+
+
+def test_a_denial_leaves_nothing_that_a_rule_of_the_intent_could_prohibit() -> None:
+    could = rule("R_NO", when={"==": [{"var": "request.context.kind"}, "x"]}, then={"prohibits": [LOOKUP]})
+    elsewhere = rule("R_ELSE", applies_to={"intent": "support.other"}, then={"prohibits": [EVAL]})
+    by = program(rule(then={"allow": False}), could, elsewhere)
+    result = tools({}, by).surface(by.decide(facts(kind="y")), "destructive", READS_ON_DENY)
+    assert names(result) == [EVAL]
+    assert why(result)[LOOKUP] == ["intent_denied"]
+
+
+def test_after_a_guardrail_was_triggered_nothing_is_left() -> None:
+    decision = EXAMPLE_PROGRAM.decide(facts(signals=["refund_without_identity"]))
+    assert decision.guardrails.triggered
+    assert names(TOOLS.surface(decision, "destructive", READS_ON_DENY)) == []
+
+
+@cases(
+    ("right", "mode", "kept"),
+    [
+        ("execute", "destructive", 3),
+        ("escalate", "destructive", 3),
+        ("execute", "delegated", 2),
+        ("recommend", "destructive", 2),
+        ("propose", "destructive", 2),
+    ],
+)
+def test_an_intent_reaches_only_what_its_decisions_can_use(right: Any, mode: ApprovalMode, kept: int) -> None:  # noqa: ANN401
+    (spec,) = EXAMPLE.decision_layer.decision_specs
+    reach = IntentReach.of_decisions([replace(spec, decision_right=right, approval_mode=mode)])
+    result = TOOLS.surface(EXAMPLE_PROGRAM.decide(facts()), "destructive", reach)
+    assert len(result.tools) == kept
+    assert why(result) == ({} if kept == 3 else {REFUND: ["beyond_decisions"]})
+
+
+def test_an_intent_without_a_decision_reaches_reading() -> None:
+    reach = IntentReach.of_decisions([])
+    result = TOOLS.surface(EXAMPLE_PROGRAM.decide(facts()), "destructive", reach)
+    assert names(result) == [LOOKUP, EVAL]
+    assert result.left_out[0].reasons[0].message == "is destructive, and no decision is bound to the intent"
+
+
+def test_several_decisions_reach_what_the_highest_can_use_and_keep_what_all_keep() -> None:
+    (spec,) = EXAMPLE.decision_layer.decision_specs
+    reads = replace(spec, decision_key="look", approval_mode="read_only", on_deny="read")
+    assert IntentReach.of_decisions([reads, spec]) == IntentReach(
+        mode="destructive", on_deny="none", decisions=("look", spec.decision_key)
+    )
+    assert IntentReach.of_decisions([reads]).on_deny == "read"
+
+
+def test_a_permission_for_other_intents_is_none_for_this_one() -> None:
+    scoped = [{**PERMISSIONS[2], "intents": ["support.return"]}, *PERMISSIONS[:2]]
+    result = tools({"permissions": scoped}, EXAMPLE_PROGRAM).surface(
+        EXAMPLE_PROGRAM.decide(facts()), "destructive", EXECUTES
+    )
+    assert names(result) == [LOOKUP, EVAL]
+    assert why(result) == {REFUND: ["not_for_intent"]}
+    scoped[0]["intents"].append("support.refund")
+    result = tools({"permissions": scoped}, EXAMPLE_PROGRAM).surface(
+        EXAMPLE_PROGRAM.decide(facts()), "destructive", EXECUTES
+    )
+    assert names(result) == [LOOKUP, EVAL, REFUND]
+
+
+def test_a_permission_that_denies_some_intents_leaves_the_tool_to_others() -> None:
+    denying = {**PERMISSIONS[0], "permission_id": "p_no", "allow": False, "intents": ["support.other"]}
+    result = tools({"permissions": [*PERMISSIONS, denying]}, EXAMPLE_PROGRAM).surface(
+        EXAMPLE_PROGRAM.decide(facts()), "destructive", EXECUTES
+    )
+    assert LOOKUP in names(result)
+    denying["intents"] = ["support.refund"]
+    result = tools({"permissions": [*PERMISSIONS, denying]}, EXAMPLE_PROGRAM).surface(
+        EXAMPLE_PROGRAM.decide(facts()), "destructive", EXECUTES
+    )
+    assert why(result) == {LOOKUP: ["permission_denies"]}
 
 
 def test_what_a_rule_in_effect_prohibits_is_left_out_and_the_rule_is_named() -> None:
     by = program(rule("R_NO", then={"allow": True, "prohibits": [LOOKUP]}))
-    surface = tools({}, by).surface(by.decide(facts()), "destructive")
+    surface = tools({}, by).surface(by.decide(facts()), "destructive", EXECUTES)
     assert names(surface) == [EVAL, REFUND]
     assert [(reason.kind, reason.by) for reason in surface.left_out[0].reasons] == [("prohibited", ("R_NO",))]
 
@@ -74,7 +163,7 @@ def test_a_capability_that_no_permission_allows_is_left_out() -> None:
     adapters = [{**REGISTRY[0], "capabilities": ["lookup", "search"]}, *REGISTRY[1:]]
     granted = [*PERMISSIONS, {**PERMISSIONS[1], "permission_id": "p_no", "allow": False}]
     surface = tools({"adapter_registry": adapters, "permissions": granted}, EXAMPLE_PROGRAM).surface(
-        EXAMPLE_PROGRAM.decide(facts()), "destructive"
+        EXAMPLE_PROGRAM.decide(facts()), "destructive", EXECUTES
     )
     assert names(surface) == [LOOKUP, REFUND]
     assert why(surface) == {"adp_orders.search": ["not_permitted"], EVAL: ["permission_denies"]}
@@ -85,7 +174,7 @@ def test_a_capability_that_no_permission_allows_is_left_out() -> None:
 def test_no_rule_and_no_permission_surfaces_what_no_adapter_declares() -> None:
     made_up = {**PERMISSIONS[0], "permission_id": "p_new", "capability": "delete"}
     by = program(rule(then={"allow": True, "requires": ["adp_orders.delete"], "approval_mode": "read_only"}))
-    surface = tools({"permissions": [*PERMISSIONS, made_up]}, by).surface(by.decide(facts()), "destructive")
+    surface = tools({"permissions": [*PERMISSIONS, made_up]}, by).surface(by.decide(facts()), "destructive", EXECUTES)
     assert names(surface) == [LOOKUP, EVAL, REFUND]
     assert why(surface) == {"adp_orders.delete": ["not_in_registry"]}
     assert surface.left_out[0].at == "/tooling_layer/permissions/3"
@@ -94,7 +183,7 @@ def test_no_rule_and_no_permission_surfaces_what_no_adapter_declares() -> None:
 def test_every_reason_is_told_in_the_order_in_which_the_surface_is_computed() -> None:
     denying = [{**PERMISSIONS[2], "allow": False}]
     by = program(rule(then={"allow": False, "prohibits": [REFUND]}))
-    surface = tools({"permissions": denying}, by).surface(by.decide(facts(mode="read_only")), "read_only")
+    surface = tools({"permissions": denying}, by).surface(by.decide(facts(mode="read_only")), "read_only", EXECUTES)
     assert why(surface)[REFUND] == ["permission_denies", "prohibited", "above_ceiling", "intent_denied"]
     assert all(reason.message for out in surface.left_out for reason in out.reasons)
 
@@ -109,7 +198,7 @@ def test_two_permissions_for_one_tool_bind_together() -> None:
         "produces": ["refund"],
     }
     surface = tools({"permissions": [*PERMISSIONS, second]}, EXAMPLE_PROGRAM).surface(
-        EXAMPLE_PROGRAM.decide(facts()), "destructive"
+        EXAMPLE_PROGRAM.decide(facts()), "destructive", EXECUTES
     )
     refund = surface.tools[2]
     assert refund.permission_ids == ("p_issue_refund", "p_also")
@@ -121,7 +210,7 @@ def test_two_permissions_for_one_tool_bind_together() -> None:
 def test_policy_may_choose_a_lower_mode_and_never_a_higher_one(asked: ApprovalMode, declared: ApprovalMode) -> None:
     by = program(rule(then={"allow": True, "approval_mode": asked}))
     adapters = [{**adapter, "approval_mode": declared} for adapter in REGISTRY]
-    surface = tools({"adapter_registry": adapters}, by).surface(by.decide(facts()), "destructive")
+    surface = tools({"adapter_registry": adapters}, by).surface(by.decide(facts()), "destructive", EXECUTES)
     ranks = [APPROVAL_MODES.index(adapter) for adapter in (asked, declared, surface.tools[0].effective_mode)]
     assert ranks[2] == min(ranks[:2])
     assert surface.tools[0].declared_mode == declared
@@ -130,12 +219,12 @@ def test_policy_may_choose_a_lower_mode_and_never_a_higher_one(asked: ApprovalMo
 def test_the_bounds_of_rules_in_effect_hold_for_every_tool() -> None:
     then = {"allow": True, "arg_constraints": {"order_id": {"pattern": "^ord_"}}}
     by = program(rule(then=then))
-    surface = tools({}, by).surface(by.decide(facts()), "destructive")
+    surface = tools({}, by).surface(by.decide(facts()), "destructive", EXECUTES)
     assert all(tool.bounds[-1].origin == "rule:B#R" for tool in surface.tools)
 
 
 def test_a_decision_of_other_rules_prohibits_nothing_here() -> None:
-    assert names(TOOLS.surface(decide(rule()), "destructive")) == [LOOKUP, EVAL, REFUND]
+    assert names(TOOLS.surface(decide(rule()), "destructive", EXECUTES)) == [LOOKUP, EVAL, REFUND]
 
 
 def test_a_capability_with_a_mode_of_its_own_can_do_no_more_than_that() -> None:
@@ -146,7 +235,7 @@ def test_a_capability_with_a_mode_of_its_own_can_do_no_more_than_that() -> None:
     }
     kept = tools({"adapter_registry": [orders, *REGISTRY[1:]]}, EXAMPLE_PROGRAM)
     for ceiling in APPROVAL_MODES:
-        surface = kept.surface(EXAMPLE_PROGRAM.decide(facts(mode=ceiling)), ceiling)
+        surface = kept.surface(EXAMPLE_PROGRAM.decide(facts(mode=ceiling)), ceiling, EXECUTES)
         assert (LOOKUP in names(surface)) is (ceiling not in {"read_only", "local_write"})
         assert all(tool.declared_mode == "network" for tool in surface.tools if tool.capability_id == LOOKUP)
 

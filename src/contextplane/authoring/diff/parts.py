@@ -53,6 +53,7 @@ __all__ = [
     "part_removed",
     "permission_added",
     "permission_allow",
+    "permission_intents",
     "permission_removed",
     "required_gate",
     "rule_added",
@@ -183,6 +184,35 @@ def permission_allow(pair: Pair) -> Iterator[Difference]:
         yield _exposed_capability(whole)
     else:
         yield Difference(effect="removes", words=f"capability {whole.name} is no longer allowed", named=True)
+
+
+def permission_intents(pair: Pair) -> Iterator[Difference]:
+    """Compare the intents of a permission; without any, it is for all.
+
+    A permission that denies is a restriction, so fewer intents widen it.
+    """
+    old, new = (frozenset(side) if isinstance(side, Mapping) else frozenset[str]() for side in (pair.old, pair.new))
+    allows = all(part_at(tree, (*pair.path[:-1], "allow")) is True for tree in (pair.before, pair.after))
+    gained = old and (not new or new - old)
+    lost = new and (not old or old - new)
+    if gained and lost:
+        effect: Effect = "changes"
+    else:
+        effect = "widens" if bool(gained) is allows else "narrows"
+    if old != new:
+        yield Difference(effect=effect, words=f"the intents {_format_intents(old)} -> {_format_intents(new)}")
+
+
+def kept_on_deny(pair: Pair) -> Iterator[Difference]:
+    """Compare what stays when the intent of a decision is denied: nothing, unless it says otherwise."""
+    old, new = (side or "none" for side in (pair.old, pair.new))
+    if old != new:
+        effect: Effect = "widens" if new == "read" else "narrows"
+        yield Difference(effect=effect, words=f"what stays when it is denied {old} -> {new}")
+
+
+def _format_intents(intents: frozenset[str]) -> str:
+    return ", ".join(sorted(intents)) or "all"
 
 
 def _exposed_capability(pair: Pair) -> Difference:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
 from contextplane.model.context_pack import Audience, ToneAndComms
+from contextplane.policy.guardrails import placed_guardrails
 
 __all__ = ["LAWS"]
 
@@ -30,8 +31,20 @@ def guardrails_say_one_thing(subject: Subject) -> Iterator[Violation]:
             )
 
 
+def guardrails_have_a_condition(subject: Subject) -> Iterator[Violation]:
+    """Every guardrail says when it is triggered: a label alone waits for a caller's signal."""
+    for kind, at, guardrail in placed_guardrails(subject.pack.policy_layer.guardrails):
+        if guardrail.when is None:
+            yield Violation(
+                at=at,
+                cause=f"{guardrail.id} of {kind} has no when: only a caller's signal triggers it",
+                cure=f"write {{id: {guardrail.id}, when: ...}} with the facts that trigger it",
+            )
+
+
 _GUARDRAIL_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="policy", code="guardrail_ambiguous", check=guardrails_say_one_thing),
+    Law(gate="policy", code="guardrail_by_signal_only", check=guardrails_have_a_condition, severity="warning"),
 )
 
 

@@ -6,6 +6,7 @@ needs, so that a runtime that is too old fails closed.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from contextplane.authoring.evidence import ACTING_MODES, least_tools, needs_no_tool, obtainable_evidence, producers
 from contextplane.authoring.iso_codes import RELEASE, currencies, timezones
@@ -15,6 +16,9 @@ from contextplane.model.context_pack import RUNTIME_CONTRACT, DecisionSpec
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.terms import at_most
 from contextplane.model.version_range import RangeInvalid, VersionRange
+
+if TYPE_CHECKING:
+    from contextplane.model.pack_layers import Permission
 
 __all__ = ["DECISION_LAWS", "LAWS", "undeclared_name"]
 
@@ -163,16 +167,19 @@ def ids_are_unique(subject: DecisionDocument) -> Iterator[Violation]:
 
 
 def one_permission_per_capability(subject: Subject) -> Iterator[Violation]:
-    """No two permissions are for the same capability, so that it is clear which of them holds."""
-    seen: dict[tuple[str, str], str] = {}
+    """No two permissions are for the same capability and intent, so that it is clear which of them holds."""
+    seen: dict[tuple[str, str], list[tuple[str, Permission]]] = {}
     for at, permission in subject.permissions:
-        first = seen.setdefault((permission.adapter_id, permission.capability), at)
-        if first != at:
-            yield Violation(
-                at=f"{at}/capability",
-                cause=f"{permission.adapter_id}.{permission.capability} already has a permission at {first}",
-                cure="keep one permission per capability",
-            )
+        earlier = seen.setdefault((permission.adapter_id, permission.capability), [])
+        for place, other in earlier:
+            if not other.intents or not permission.intents or set(other.intents) & set(permission.intents):
+                yield Violation(
+                    at=f"{at}/capability",
+                    cause=f"{permission.adapter_id}.{permission.capability} already has a permission at {place}",
+                    cure="keep one permission per capability, or give each its own intents",
+                )
+                break
+        earlier.append((at, permission))
 
 
 def task_templates_resolve(subject: DecisionDocument) -> Iterator[Violation]:

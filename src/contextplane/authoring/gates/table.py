@@ -12,6 +12,7 @@ from contextplane.authoring.gates import (
     facts,
     guardrails_and_tone,
     integrity,
+    intents,
     misplaced_content,
     policy,
     redaction,
@@ -38,6 +39,7 @@ LAWS: tuple[Law[Subject], ...] = tuple(
         gate.LAWS
         for gate in (
             integrity,
+            intents,
             policy,
             facts,
             guardrails_and_tone,

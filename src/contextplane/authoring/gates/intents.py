@@ -1,0 +1,141 @@
+"""The laws about what an intent is given: tools that its decisions can use, evidence that they need.
+
+They belong to the integrity gate and the risk gate. The compiler surfaces to an intent only what its decisions can use;
+these laws tell the author what that leaves out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from contextplane.authoring.evidence import evidence_names, is_attested_by_request, producers
+from contextplane.authoring.gates.integrity import undeclared_name
+from contextplane.authoring.law import Law, Violation
+from contextplane.authoring.subject import Subject
+from contextplane.model.context_pack import DecisionSpec
+from contextplane.model.pack_layers import Permission
+from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
+from contextplane.policy.tool_surface import IntentReach
+
+__all__ = ["LAWS"]
+
+_READS = APPROVAL_MODES[0]
+
+
+class _Tool(NamedTuple):
+    at: str
+    permission: Permission
+    mode: ApprovalMode
+
+    @property
+    def capability_id(self) -> str:
+        return f"{self.permission.adapter_id}.{self.permission.capability}"
+
+
+def _permitted_tools(subject: Subject) -> Sequence[_Tool]:
+    return [
+        _Tool(at, permission, subject.adapters[permission.adapter_id][1].mode_of(permission.capability))
+        for at, permission in subject.permissions
+        if permission.allow and permission.adapter_id in subject.adapters
+    ]
+
+
+def _decisions_by_intent(subject: Subject) -> Mapping[str, Sequence[DecisionSpec]]:
+    """Map each intent of the pack to the decisions that its rules and task templates lead to."""
+    decisions: dict[str, list[DecisionSpec]] = {}
+    for intent in subject.intents:
+        keys = {placed.rule.decision_binding for placed in subject.rules if intent in (placed.intents or (intent,))}
+        keys |= {template.decision_key for _, template in subject.templates if template.intent == intent}
+        decisions[intent] = [spec for key, (_, spec) in subject.decisions.items() if key in keys]
+    return decisions
+
+
+def permission_intents_resolve(subject: Subject) -> Iterator[Violation]:
+    """Every intent that a permission is for is one that a rule, a task template or a target names."""
+    for at, permission in subject.permissions:
+        for n, intent in enumerate(permission.intents):
+            if intent not in subject.intents:
+                yield undeclared_name(f"{at}/intents/{n}", "the intent", intent, subject.intents)
+
+
+def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
+    """No intent is given a tool that writes and that none of its decisions can use."""
+    reach = {
+        intent: IntentReach.of_decisions(specs) for intent, specs in subject.compute_once(_decisions_by_intent).items()
+    }
+    for tool in subject.compute_once(_permitted_tools):
+        beyond = [
+            intent
+            for intent in tool.permission.intents or reach
+            if intent in reach and tool.mode != _READS and not at_most(tool.mode, reach[intent].mode)
+        ]
+        if beyond:
+            useful = [intent for intent in reach if intent not in beyond]
+            cure = f"write intents: [{', '.join(useful)}]" if useful else "give a decision the right to execute it"
+            yield Violation(
+                at=tool.at,
+                cause=f"{tool.capability_id} is {tool.mode}, and no decision of {', '.join(beyond)} can use it",
+                cure=f"{cure}, or remove the permission; the compiler surfaces it to none of them",
+            )
+
+
+def evidence_is_produced_for_the_intent(subject: Subject) -> Iterator[Violation]:
+    """Evidence that a decision requires of tools is produced by one whose permission is for its intents."""
+    if not any(permission.intents for _, permission in subject.permissions):
+        return
+    by_name: dict[str, list[Permission]] = {}
+    for tool in subject.compute_once(_permitted_tools):
+        for name in evidence_names(tool.permission):
+            by_name.setdefault(name, []).append(tool.permission)
+    only_tools = subject.compute_once(producers)
+    for intent, specs in subject.compute_once(_decisions_by_intent).items():
+        for spec in specs:
+            for n, name in enumerate(spec.required_evidence):
+                permissions = by_name.get(name, ()) if name in only_tools else ()
+                if permissions and not any(intent in (each.intents or (intent,)) for each in permissions):
+                    yield Violation(
+                        at=f"{subject.decisions[spec.decision_key][0]}/required_evidence/{n}",
+                        cause=f"{name!r} is needed for {intent}, and no tool that gives it is permitted there",
+                        cure=f"add {intent} to the intents of {permissions[0].permission_id}",
+                    )
+
+
+def steps_are_permitted_for_the_intent(subject: Subject) -> Iterator[Violation]:
+    """Every step of a task template calls a tool whose permission is for the intent of the template."""
+    scopes: dict[str, list[Permission]] = {}
+    for tool in subject.compute_once(_permitted_tools):
+        scopes.setdefault(tool.capability_id, []).append(tool.permission)
+    for at, template in subject.templates:
+        for s, step in enumerate(template.steps):
+            permissions = scopes.get(step.tool, [])
+            if permissions and not any(template.intent in (each.intents or (template.intent,)) for each in permissions):
+                yield Violation(
+                    at=f"{at}/steps/{s}/tool",
+                    cause=f"{step.tool} is permitted, but not for {template.intent}",
+                    cure=f"add {template.intent} to the intents of {permissions[0].permission_id}",
+                )
+
+
+def evidence_is_not_attested_by_the_request(subject: Subject) -> Iterator[Violation]:
+    """No required evidence rests on what the request says of itself."""
+    for at, spec in subject.decisions.values():
+        for n, name in enumerate(spec.required_evidence):
+            if is_attested_by_request(subject, name):
+                yield Violation(
+                    at=f"{at}/required_evidence/{n}",
+                    cause=f"only the request attests {name!r}: request.context.{name} is enough",
+                    cure="let a tool give it (produces), or accept that whoever fills in the request attests it",
+                )
+
+
+LAWS: tuple[Law[Subject], ...] = (
+    Law(gate="integrity", code="permission_intent_unknown", check=permission_intents_resolve),
+    Law(gate="integrity", code="evidence_not_for_intent", check=evidence_is_produced_for_the_intent),
+    Law(gate="integrity", code="task_tool_not_for_intent", check=steps_are_permitted_for_the_intent),
+    Law(gate="risk", code="tool_beyond_decisions", check=intents_can_use_their_tools, severity="warning"),
+    Law(
+        gate="risk",
+        code="evidence_attested_by_request",
+        check=evidence_is_not_attested_by_the_request,
+        severity="warning",
+    ),
+)
