@@ -45,7 +45,7 @@ def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> No
     lines = [line for chapter in chapters for line in chapter["lines"]]
     run = "e283d9edc4bda6076179269bc99c33cff9e3aba32ec5f2ee867bccd309eb9e72"
     assert f"ctx pack refund.json: ctx://{run}" in lines
-    context_hash = "sha256:f6ea418a354c80fb3ea32fee6fe377663abd533e8bac389e41d33c0666a3f3ba"
+    context_hash = "sha256:7115ab8ce1dbfdf185ebad3dc02ffcfcc078145eb160ff1cfd37e419e4e953d0"
     assert f"  hash   {context_hash}" in lines
 
 
