@@ -363,20 +363,6 @@ def rules_say_which_intent(subject: Subject) -> Iterator[Violation]:
             )
 
 
-def some_rule_allows_every_intent(subject: Subject) -> Iterator[Violation]:
-    """For every intent that rules apply to, one of them allows: where none does, everything is denied."""
-    allowing = [placed.of for placed in subject.effects if placed.effect.allow is True]
-    if any(not placed.intents for placed in allowing):
-        return
-    allowed = {intent for placed in allowing for intent in placed.intents}
-    for placed in subject.rules:
-        for intent in placed.intents:
-            if intent not in allowed:
-                allowed.add(intent)
-                cause = f"no rule of the intent {intent!r} says allow: true, so it is always denied"
-                yield Violation(at=placed.at, cause=cause, cure="write where it is allowed, or remove the intent")
-
-
 def decisions_are_eligible_where_allowed(subject: Subject) -> Iterator[Violation]:
     """The eligibility rules of every decision can hold where a rule that leads to it allows."""
     for condition in subject.compute_once(conditions):
@@ -409,7 +395,6 @@ _INTENT_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="policy", code="eligibility_never_allowed", check=decisions_are_eligible_where_allowed),
     Law(gate="policy", code="intent_without_decision", check=every_intent_ends_in_a_decision),
     Law(gate="policy", code="decision_unreached", check=every_decision_is_led_to, severity="warning"),
-    Law(gate="policy", code="intent_never_allowed", check=some_rule_allows_every_intent, severity="warning"),
     Law(gate="policy", code="plan_without_rule", check=every_plan_has_a_rule, severity="warning"),
     Law(gate="policy", code="rule_for_every_intent", check=rules_say_which_intent, severity="warning"),
 )

@@ -7,6 +7,7 @@ from typing import Any, get_args
 from msgspec.structs import replace
 
 from contextplane.authoring.gates import (
+    allowance,
     arguments,
     evaluation,
     facts,
@@ -41,6 +42,7 @@ LAWS: tuple[Law[Subject], ...] = tuple(
             integrity,
             intents,
             policy,
+            allowance,
             facts,
             guardrails_and_tone,
             redaction,

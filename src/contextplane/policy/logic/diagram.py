@@ -27,6 +27,7 @@ from contextplane.policy.logic.value_classes import (
     RESULTS,
     TRUE,
     Axis,
+    IsPossible,
     Scope,
     SingleFactTest,
     constant_result,
@@ -85,12 +86,14 @@ _MAX_TRACED = 64
 class Diagrams:
     """Diagrams of some conditions, over the same questions in the same order.
 
-    `scope`: the values that facts have where the conditions count. `exact`: every part was analysed, so that all that a
-    diagram leaves open can happen.
+    `scope`: the values that facts have where the conditions count. `is_possible`: whether a fact can have a value, or
+    be missing (null). `exact`: every part was analysed, so that all that a diagram leaves open can happen.
     """
 
-    def __init__(self, expressions: Sequence[Json], scope: Scope | None = None, *, steps: int = MAX_STEPS) -> None:
-        self._left = steps
+    def __init__(
+        self, expressions: Sequence[Json], scope: Scope | None = None, *, is_possible: IsPossible | None = None
+    ) -> None:
+        self._left = MAX_STEPS
         self._axes: list[Axis] = []
         self._places: dict[bytes, int] = {}
         self._nodes: list[tuple[int, tuple[int, ...]]] = []
@@ -101,7 +104,7 @@ class Diagrams:
         for expression in expressions:
             if logic_problems(expression):
                 raise DiagramTooLarge
-        self._ask(expressions, scope or {})
+        self._ask(expressions, scope or {}, is_possible)
         self.roots = tuple(self._diagram(expression) for expression in expressions)
 
     def joint_results(self, first: int, second: int) -> frozenset[tuple[int, int]]:
@@ -163,7 +166,7 @@ class Diagrams:
 
     # --- Questions ---
 
-    def _ask(self, expressions: Sequence[Json], scope: Scope) -> None:
+    def _ask(self, expressions: Sequence[Json], scope: Scope, is_possible: IsPossible | None) -> None:
         """Collect the questions of all conditions, in the order in which they are read."""
         tests: dict[str, dict[bytes, tuple[Json, SingleFactTest]]] = {}
         order: dict[str | bytes, Json] = {}
@@ -181,7 +184,7 @@ class Diagrams:
             if isinstance(name, bytes):
                 self._add_unknown(part)
                 continue
-            axis = fact_axis(name, tests[name], scope)
+            axis = fact_axis(name, tests[name], scope, is_possible)
             if axis is not None:
                 self._add(axis)
             else:

@@ -5,9 +5,13 @@ each of them, between each two, on either side, and for each other kind, absence
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import NamedTuple
+
+import datalogic_py
 
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.terms import APPROVAL_MODES
@@ -40,6 +44,7 @@ __all__ = [
     "RESULTS",
     "TRUE",
     "Axis",
+    "IsPossible",
     "Scope",
     "SingleFactTest",
     "constant_result",
@@ -52,6 +57,9 @@ __all__ = [
 
 Scope = Mapping[str, frozenset[str]]
 """The values that facts have wherever a rule applies."""
+
+IsPossible = Callable[[str, Json], bool]
+"""Whether the fact at a path can have a value; null where it is missing."""
 
 # --- Results, as numbers ---
 
@@ -175,7 +183,9 @@ def _values(parts: Sequence[tuple[Json, SingleFactTest]]) -> list[Json] | None:
         return None
     numbers = sorted({float(constant) for constant in constants if is_number(constant)})
     texts = sorted({constant for constant in constants if isinstance(constant, str) and constant})
-    values = [*numbers_around(numbers), *(text for known in texts for text in (known, known + _NEXT)), *_EVERY_KIND]
+    near = list(numbers_around(numbers))
+    whole = [float(rounded) for number in near for rounded in (math.floor(number), math.ceil(number))]
+    values = [*near, *whole, *(text for known in texts for text in (known, known + _NEXT)), *_EVERY_KIND]
     if needles:
         distinct = list({canonical(needle): needle for needle in needles}.values())
         if len(distinct) > _MOST_NEEDLES or any(operation(part)[0] in ORDERINGS for part, _ in parts):
@@ -222,32 +232,46 @@ class Axis(NamedTuple):
     results: Mapping[bytes, tuple[int, ...]]
 
 
-def fact_axis(path: str, parts: Mapping[bytes, tuple[Json, SingleFactTest]], scope: Scope) -> Axis | None:
+def fact_axis(
+    path: str, parts: Mapping[bytes, tuple[Json, SingleFactTest]], scope: Scope, is_possible: IsPossible | None = None
+) -> Axis | None:
     """The classes of values of a fact, and what each of these parts comes to in each."""
     values = [None, *CLOCK_NUMBERS[path]] if path in CLOCK_NUMBERS else _values(list(parts.values()))
     if values is None:
         return None
-    rule = engine().compile([_attempt(part) for part, _ in parts.values()])
+    rules = [_part_rule(key) for key in parts]
     reads = [any(True for _ in required_paths(part)) for part, _ in parts.values()]
     classes: dict[tuple[int, ...], Json] = {}
     for value in _possible_values(path, values, scope):
-        results = json.loads(rule.evaluate_metered(facts_of({path: value}))[0])
-        missed = [MISSED if value is None and read else 0 for read in reads]
-        classes.setdefault(tuple(_result(result) + extra for result, extra in zip(results, missed, strict=True)), value)
+        if is_possible is None or is_possible(path, value):
+            facts = facts_of({path: value})
+            missed = [MISSED if value is None and read else 0 for read in reads]
+            results = [_result(rule.evaluate_metered(facts)[0]) for rule in rules]
+            classes.setdefault(tuple(map(sum, zip(results, missed, strict=True))), value)
     if not classes:
         return None
     columns = zip(*classes, strict=True)
     return Axis(path, tuple(classes.values()), dict(zip(parts, columns, strict=True)))
 
 
-def _result(attempt: Json) -> int:
-    """The result of a part: a list of its value, or the reason why it has none."""
-    if not isinstance(attempt, list):
-        return MET_NULL if attempt == NULL_MET else FAILED
-    value = attempt[0]
-    if value is None or isinstance(value, bool):
-        return NULL if value is None else TRUE if value else FALSE
-    return (FULL if value else EMPTY) if isinstance(value, list) else OTHER
+_RESULT_OF: Mapping[str, int] = {"[true]": TRUE, "[false]": FALSE, "[null]": NULL, f'"{NULL_MET}"': MET_NULL}
+
+
+def _result(attempt: str) -> int:
+    """The result of a part, from the JSON of a list of its value, or of the reason why it has none."""
+    result = _RESULT_OF.get(attempt)
+    if result is not None:
+        return result
+    decoded = json.loads(attempt)
+    if not isinstance(decoded, list):
+        return FAILED
+    return (FULL if decoded[0] else EMPTY) if isinstance(decoded[0], list) else OTHER
+
+
+@lru_cache(4096)
+def _part_rule(part: bytes) -> datalogic_py.Rule:
+    """The compiled form of a part, given as canonical JSON: the same parts are asked for again and again."""
+    return engine().compile({"try": [[strict_form(json.loads(part))], {"var": "type"}]})
 
 
 def facts_of(values: Mapping[str, Json]) -> dict[str, Json]:
@@ -281,8 +305,4 @@ def unknown_axis(part: Json) -> Axis:
 
 def constant_result(expression: Json) -> int:
     """The result of a part that reads nothing."""
-    return _result(json.loads(engine().compile(_attempt(expression)).evaluate_metered({})[0]))
-
-
-def _attempt(part: Json) -> Json:
-    return {"try": [[strict_form(part)], {"var": "type"}]}
+    return _result(_part_rule(canonical(expression)).evaluate_metered({})[0])
