@@ -20,6 +20,7 @@ from contextplane.model.context_pack import ContextPack
 from contextplane.model.terms import APPROVAL_MODES, DataClassification
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.arguments import violations
+from contextplane.policy.bounds import permission_references
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts, FactsRefused
 from contextplane.policy.tool_surface import ToolProgram
@@ -94,7 +95,8 @@ class Runs:
     def __init__(self, value: Json) -> None:
         self.pack = pack = msgspec.convert(value, type=ContextPack)
         maxima = {spec.decision_key: spec.approval_mode for spec in pack.decision_layer.decision_specs}
-        self.policy = PolicyProgram.of(pack.policy_layer, maxima=maxima)
+        references = frozenset(permission_references(pack.tooling_layer))
+        self.policy = PolicyProgram.of(pack.policy_layer, maxima=maxima, references=references)
         self.tools = ToolProgram.of(pack.tooling_layer, self.policy)
         self.view = PackView(pack, ontologies=())
 
