@@ -155,7 +155,7 @@ def _describe_effect(inputs: Inputs, applied: RuleEffect, decision: PolicyDecisi
     What it requires and which calls wait stands in the developer text. What it prohibits is not named: a model does not
     see a tool that it may not call.
     """
-    rationale = inputs.view.rationale(applied.bundle_id, applied.rule_id)
+    rationale = inputs.view.rationales[applied.bundle_id, applied.rule_id]
     parts = [_consequence(applied.effect) if applied.undecided is None else _doubt(applied, decision)]
     if rationale:
         parts.append(inline(rationale))

@@ -23,9 +23,8 @@ from contextplane.compiler.errors import (
 from contextplane.compiler.identity import check_identity
 from contextplane.model.compiled_context import EnvironmentValue, IntelligenceScope
 from contextplane.model.ids import PackRef, UnpinnedRef
-from contextplane.model.pack_layers import RequestFact
 from contextplane.model.suggestion import did_you_mean
-from contextplane.policy.request_facts import request_problems
+from contextplane.policy.request_facts import request_facts_by_intent, request_problems
 
 __all__ = ["other_version_error", "resolve_intent", "resolve_scope"]
 
@@ -156,9 +155,13 @@ def _environment(inputs: Inputs) -> Iterator[tuple[str, EnvironmentValue]]:
             yield name, EnvironmentValue(value=getattr(defaults, name), source="pack")
 
 
-def _refuse_incomplete_request(draft: Draft, intent: str, declared: tuple[RequestFact, ...]) -> None:
+def _refuse_incomplete_request(draft: Draft) -> None:
     """Refuse a request without the facts that the pack declares for its intent, naming all of them."""
-    problems = tuple(request_problems(declared, msgspec.to_builtins(draft.inputs.request.input)))
+    view, intent = draft.inputs.view, draft.inputs.request.input.intent
+    by_intent = view.memoize("request_facts", lambda: request_facts_by_intent(view.pack.policy_layer))
+    if intent not in by_intent:
+        return
+    problems = tuple(request_problems(by_intent[intent], msgspec.to_builtins(draft.inputs.request.input)))
     if problems:
         raise RequestIncomplete(intent, problems)
 
@@ -179,8 +182,7 @@ def resolve_intent(draft: Draft) -> Draft:
             at="request#/input/intent",
             hint=did_you_mean(name, view.known_intents, "name an intent of the pack"),
         )
-    if declared := view.request_facts.get(name):
-        _refuse_incomplete_request(draft, name, declared)
+    _refuse_incomplete_request(draft)
     intent_view = view.intent(name)
     keys = tuple(spec.decision_key for spec in intent_view.decisions)
     notes = () if keys else ("no decision is bound to this intent",)

@@ -24,12 +24,11 @@ from contextplane.model.context_pack import (
     ToneAndComms,
 )
 from contextplane.model.json.canonical import collect_floats
-from contextplane.model.pack_layers import CapabilitySpec, Guardrail, RequestFact, Rule, ToolingLayer
+from contextplane.model.pack_layers import CapabilitySpec, Guardrail, Rule, ToolingLayer
 from contextplane.policy.bounds import permission_references, rule_references
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.redaction.redactor import Redactor
 from contextplane.policy.redaction.schema_marks import SchemaMarks
-from contextplane.policy.request_facts import request_facts_by_intent
 from contextplane.policy.tool_surface import IntentReach, ToolProgram
 
 __all__ = ["IntentView", "PackView", "business_text", "decisions_text", "tone_text"]
@@ -259,11 +258,6 @@ class PackView:
         """The marks of `x-redact` in the output schema of each tool that has any."""
         return _output_marks(self.pack.tooling_layer)
 
-    @cached_property
-    def request_facts(self) -> dict[str, tuple[RequestFact, ...]]:
-        """The facts that requests must have, by intent."""
-        return request_facts_by_intent(self.pack.policy_layer)
-
     def memoize(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value made for this key before, else a new one. A few hundred are kept: requests are much alike."""
         value = self._memo.get(key)
@@ -272,9 +266,6 @@ class PackView:
                 self._memo.clear()
             value = self._memo[key] = make()
         return cast("T", value)
-
-    def rationale(self, bundle_id: str, rule_id: str) -> str | None:
-        return self._rationales[bundle_id, rule_id]
 
     def input_schema(self, adapter_id: str, capability: str) -> dict[str, Any] | None:
         spec = self.capability_specs.get((adapter_id, capability))
@@ -301,7 +292,8 @@ class PackView:
         return canonical_input(self._source_pack, "pack")
 
     @cached_property
-    def _rationales(self) -> dict[tuple[str, str], str | None]:
+    def rationales(self) -> dict[tuple[str, str], str | None]:
+        """The rationale of each rule, by the ids of its bundle and the rule."""
         bundles = self.pack.policy_layer.policy_bundles
         return {
             (bundle.bundle_id, rule.rule_id): rule.rationale for bundle in bundles for rule in bundle.policy_dsl.rules
