@@ -132,7 +132,6 @@ class PackView:
         self.ontologies = ontologies
         self._snapshot = snapshot
         self._lineage = lineage
-        self._intents: dict[str, IntentView] = {}
         self._memo: dict[Hashable, object] = {}
 
     @cached_property
@@ -273,9 +272,7 @@ class PackView:
 
     def intent(self, intent: str) -> IntentView:
         """The decisions that rules or templates bind to the intent, in the order of the document."""
-        if intent not in self._intents:
-            self._intents[intent] = self._build_intent(intent)
-        return self._intents[intent]
+        return self.memoize(("intent", intent), lambda: self._build_intent(intent))
 
     def _build_intent(self, intent: str) -> IntentView:
         rules = (rule for rule in self._rules if "intent" not in rule.applies_to or intent in _intents(rule))
