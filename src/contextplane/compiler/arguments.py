@@ -4,11 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from contextplane.compiler.quotation import inline, quote, quote_json, quote_word
+from contextplane.model.pack_layers import IDEMPOTENCY_KEY
 
-__all__ = ["IDEMPOTENCY_KEY", "describe_arguments", "drop_arguments", "supplied_arguments"]
-
-IDEMPOTENCY_KEY = "idempotency_key"
-"""The argument by which every pack asks for a key that makes a retry harmless. The runtime makes the key."""
+__all__ = ["describe_arguments", "drop_arguments", "supplied_arguments"]
 
 _ROOT_WORDS = frozenset({"$schema", "additionalProperties", "description", "properties", "required", "title", "type"})
 _WORDS = frozenset({"description", "enum", "format", "items", "maximum", "minimum", "pattern", "title", "type"})
@@ -92,4 +90,4 @@ def _value_words(part: Mapping[str, Any]) -> Iterator[str]:
     if "pattern" in part:
         yield f"matching {quote(str(part['pattern']))}"
     if part.get("description"):
-        yield f"- {inline(str(part['description']))}"
+        yield f"- {inline(str(part['description'])).removesuffix('.')}"

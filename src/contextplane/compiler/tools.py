@@ -10,6 +10,7 @@ from contextplane.compiler.arguments import describe_arguments, drop_arguments, 
 from contextplane.compiler.draft import Draft, ToolsPart
 from contextplane.compiler.limits import ToolKind, describe_limit, sort_limits
 from contextplane.compiler.prompt import instruction_block
+from contextplane.compiler.quotation import inline
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import (
     CapabilityMetadata,
@@ -18,12 +19,15 @@ from contextplane.model.compiled_context import (
     RequiredApproval,
     ToolManifestEntry,
 )
+from contextplane.model.pack_layers import CapabilitySpec
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.tokens import Tokens
 from contextplane.policy.approval_gates import ActiveGate, active_gates
 from contextplane.policy.tool_surface import OmittedTool, SurfacedTool
 
 __all__ = ["surface_tools"]
+
+_NO_SPEC = CapabilitySpec()
 
 
 def _risk_level(mode: ApprovalMode) -> str:
@@ -117,7 +121,8 @@ def _entry(view: PackView, adapter_id: str, tools: list[SurfacedTool]) -> ToolMa
                 risk_level=_risk_level(tool.declared_mode),
                 approval_mode=tool.declared_mode,
                 source="adapter_registry",
-                input_schema=view.input_schema(tool.adapter_id, tool.capability),
+                description=_spec(view, tool).description,
+                input_schema=view.adapters[tool.adapter_id].schema_of(tool.capability),
                 supplied_by_runtime=_supplied_names(view, tool),
             )
             for tool in tools
@@ -158,11 +163,13 @@ def _describe_tool(view: PackView, tool: SurfacedTool) -> str:
     """Describe a capability in one line: its id, whether it writes, and its arguments last."""
     kind, supplied = _kind(tool), _supplied_names(view, tool)
     parts = [f"{tool.capability_id}: {'read' if kind == 'read' else f'write, {tool.declared_mode}'}"]
+    if description := _spec(view, tool).description:
+        parts[0] += f" - {inline(description).removesuffix('.')}"
     if evidence := view.evidence_by_tool.get(tool.capability_id):
         parts.append(f"gives {', '.join(evidence)}")
     limits = [limit for limit in sort_limits(tool.bounds, view.redactor) if limit.argument not in supplied]
     parts += filter(None, (describe_limit(limit, kind) for limit in limits))
-    schema = view.input_schema(tool.adapter_id, tool.capability)
+    schema = view.adapters[tool.adapter_id].schema_of(tool.capability)
     if schema is not None and (arguments := describe_arguments(drop_arguments(schema, supplied))):
         parts.append(f"arguments {arguments}")
     return "; ".join(parts)
@@ -172,8 +179,11 @@ def _supplied_names(view: PackView, tool: SurfacedTool) -> tuple[str, ...]:
     """The arguments that the runtime supplies: to a tool that only reads, none."""
     if _kind(tool) == "read":
         return ()
-    spec = view.capability_specs.get((tool.adapter_id, tool.capability))
-    return supplied_arguments(None if spec is None else spec.idempotency_header)
+    return supplied_arguments(_spec(view, tool).idempotency_header)
+
+
+def _spec(view: PackView, tool: SurfacedTool) -> CapabilitySpec:
+    return view.adapters[tool.adapter_id].capability_specs.get(tool.capability, _NO_SPEC)
 
 
 def _kind(tool: SurfacedTool) -> ToolKind:

@@ -5,7 +5,7 @@ It includes the texts that only the pack decides: what the business does, and ho
 
 from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -24,7 +24,7 @@ from contextplane.model.context_pack import (
     ToneAndComms,
 )
 from contextplane.model.json.canonical import collect_floats
-from contextplane.model.pack_layers import CapabilitySpec, Guardrail, Rule, ToolingLayer
+from contextplane.model.pack_layers import Adapter, Guardrail, Rule, ToolingLayer
 from contextplane.policy.bounds import permission_references, rule_references
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.redaction.redactor import Redactor
@@ -266,10 +266,6 @@ class PackView:
             value = self._memo[key] = make()
         return cast("T", value)
 
-    def input_schema(self, adapter_id: str, capability: str) -> dict[str, Any] | None:
-        spec = self.capability_specs.get((adapter_id, capability))
-        return None if spec is None else spec.input_schema
-
     def intent(self, intent: str) -> IntentView:
         """The decisions that rules or templates bind to the intent, in the order of the document."""
         return self.memoize(("intent", intent), lambda: self._build_intent(intent))
@@ -297,12 +293,8 @@ class PackView:
         }
 
     @cached_property
-    def capability_specs(self) -> dict[tuple[str, str], CapabilitySpec]:
-        return {
-            (adapter.adapter_id, name): spec
-            for adapter in self.pack.tooling_layer.adapter_registry
-            for name, spec in adapter.capability_specs.items()
-        }
+    def adapters(self) -> dict[str, Adapter]:
+        return {adapter.adapter_id: adapter for adapter in self.pack.tooling_layer.adapter_registry}
 
     @cached_property
     def _rules(self) -> tuple[Rule, ...]:

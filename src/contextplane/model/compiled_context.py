@@ -180,6 +180,7 @@ class CapabilityMetadata(Document, frozen=True, omit_defaults=True):
     risk_level: str
     approval_mode: ApprovalMode
     source: Literal["adapter_registry"]
+    description: str | None = None
     input_schema: dict[str, Any] | None = None
     supplied_by_runtime: tuple[str, ...] = ()
 

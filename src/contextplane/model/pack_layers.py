@@ -15,6 +15,7 @@ from contextplane.model.terms import ApprovalMode, Identifier, JsonLogic, Names,
 from contextplane.model.value import Document
 
 __all__ = [
+    "IDEMPOTENCY_KEY",
     "Adapter",
     "AdapterType",
     "ApprovalGate",
@@ -34,6 +35,7 @@ __all__ = [
     "RequestFact",
     "RequestFacts",
     "Rule",
+    "ToolArgument",
     "ToolingLayer",
 ]
 
@@ -169,19 +171,38 @@ Capability = Annotated[
 ]
 
 
+ToolArgumentName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}\Z")]
+
+
 EndpointRef = Annotated[str, Meta(min_length=1, max_length=512, description="An entry of the endpoint registry.")]
 
 
 JsonSchema = dict[str, Any]
 
 
+ArgumentType = Literal["string", "integer", "number", "boolean", "array", "object"]
+IDEMPOTENCY_KEY = "idempotency_key"
+"""The argument by which every pack asks for a key that makes a retry harmless. The runtime makes the key."""
+
+
+class ToolArgument(Document, frozen=True, omit_defaults=True):
+    """One argument of a capability, as a model reads it. What bounds its value is in `arg_constraints`."""
+
+    type: ArgumentType
+    description: Sentence | None = None
+    required: bool = False
+
+
 class CapabilitySpec(Document, frozen=True, omit_defaults=True):
     """What one capability can do, and what the Tool Gateway checks and does for it.
 
     `approval_mode`: the most that this capability can do, never above its adapter's; without one, the adapter's holds.
+    `description` tells a model what it does. `arguments` are all of its arguments: the short form of `input_schema`.
     """
 
     approval_mode: ApprovalMode | None = None
+    description: Sentence | None = None
+    arguments: dict[ToolArgumentName, ToolArgument] | None = None
     input_schema: JsonSchema | None = None
     output_schema: JsonSchema | None = None
     default_timeout_ms: Annotated[int, Meta(ge=100, le=60_000)] | None = None
@@ -204,6 +225,24 @@ class Adapter(Document, frozen=True, omit_defaults=True):
         """The most that one capability can do: its own approval mode, else the adapter's."""
         spec = self.capability_specs.get(capability)
         return self.approval_mode if spec is None or spec.approval_mode is None else spec.approval_mode
+
+    def schema_of(self, capability: str) -> JsonSchema | None:
+        """The JSON Schema of the arguments of a capability: as it is given, or made of its `arguments`.
+
+        A call has no other arguments than these. Those of a capability that can change something may have a key.
+        """
+        spec = self.capability_specs.get(capability)
+        if spec is None or spec.input_schema is not None or spec.arguments is None:
+            return None if spec is None else spec.input_schema
+        properties: dict[str, Any] = {
+            name: {"type": argument.type} | ({"description": argument.description} if argument.description else {})
+            for name, argument in spec.arguments.items()
+        }
+        if self.mode_of(capability) != "read_only":
+            properties.setdefault(IDEMPOTENCY_KEY, {"type": "string"})
+        schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        required = [name for name, argument in spec.arguments.items() if argument.required]
+        return {**schema, "required": required} if required else schema
 
 
 class Permission(Document, frozen=True, omit_defaults=True):

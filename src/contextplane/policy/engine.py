@@ -341,7 +341,9 @@ class PolicyProgram:
         judged = self._rules_of(facts.intent).judge(facts)
         applied = judged.outcome.applied
         gates = [self._gate_digests[name] for name in applied.gates if name in self.gates]
-        referred = self.references | applied.bounds.references
+        referred = applied.bounds.references
+        if self.references:
+            referred |= self.references
         basis = DecisionBasis(
             digest=".".join((self._guardrails.digest, applied.digest, *gates)),
             states=judged.states,

@@ -301,3 +301,19 @@ def test_whatever_an_overlay_sets_is_applied_or_refused_and_nothing_else(at: str
     changed = msgspec.structs.replace(overlay(), changes=(OverlayChange(at=at, value=value),))
     with contextlib.suppress(OverlayWidens, OverlayMalformed, OverlayMisplaced, OverlayUnsafe):
         assert resolve_view(EXAMPLE, [changed]).value != EXAMPLE
+
+
+@cases(
+    ("spec", "effects"),
+    [
+        ({"description": "Looks up one order by its id."}, {"wording"}),
+        ({"arguments": {"order_id": {"type": "string", "description": "Its id."}}}, {"wording"}),
+        ({"arguments": {"order_id": {"type": "integer"}}}, {"changes"}),
+        ({"arguments": {"order_id": {"type": "string"}, "of": {"type": "string"}}}, {"changes"}),
+    ],
+)
+def test_words_about_a_tool_are_wording_and_its_arguments_are_behaviour(spec: Any, effects: set[str]) -> None:  # noqa: ANN401  any JSON
+    at = "/tooling_layer/adapter_registry/0/capability_specs"
+    before = {"description": "Looks up an order.", "arguments": {"order_id": {"type": "string"}}}
+    packs = [with_changes([{"at": at, "value": {"lookup": side}}]) for side in (before, before | spec)]
+    assert {change.effect for change in compare_packs(*packs)} == effects

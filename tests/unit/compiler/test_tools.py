@@ -137,3 +137,48 @@ def test_a_rule_bounds_the_tool_that_it_names_and_no_other() -> None:
     assert tool_lines(context)["adp_orders.lookup"] == "read; gives order_lookup; reason required"
     assert "reason" not in tool_lines(context)["adp_payments.issue_refund"]
     assert plain(context.manifests.tool_manifest[0].constraints["lookup"])[0]["scoped"] is True
+
+
+SPECS = "/tooling_layer/adapter_registry/{}/capability_specs"
+ARGUMENTS = {
+    "order_id": {"type": "string", "description": "The order, such as ord_881.", "required": True},
+    "with_lines": {"type": "boolean"},
+}
+
+
+def test_a_tool_says_what_it_does_and_which_arguments_it_takes() -> None:
+    spec = {"description": "Looks up one order.", "arguments": ARGUMENTS}
+    context = compile_scenario(pack={SPECS.format(0): {"lookup": spec}})
+    assert tool_lines(context)["adp_orders.lookup"] == (
+        "read - Looks up one order; gives order_lookup; "
+        "arguments order_id: string - The order, such as ord_881, with_lines?: boolean"
+    )
+    metadata = context.manifests.tool_manifest[0].capability_metadata["lookup"]
+    assert metadata.description == "Looks up one order."
+    assert metadata.input_schema == {
+        "type": "object",
+        "properties": {
+            "order_id": {"type": "string", "description": "The order, such as ord_881."},
+            "with_lines": {"type": "boolean"},
+        },
+        "additionalProperties": False,
+        "required": ["order_id"],
+    }
+    (sent,) = [tool for tool in anthropic_chat(context).body["tools"] if tool["name"] == "adp_orders_lookup"]
+    assert sent["input_schema"] == metadata.input_schema
+    assert sent["description"] == "read - Looks up one order; gives order_lookup"
+
+
+def test_the_key_of_a_tool_that_changes_something_is_taken_and_not_asked_for() -> None:
+    spec = {"arguments": {"amount_inr": {"type": "number"}}}
+    context = compile_scenario(pack={SPECS.format(2): {"issue_refund": spec}})
+    metadata = context.manifests.tool_manifest[2].capability_metadata["issue_refund"]
+    assert metadata.input_schema is not None
+    assert {*metadata.input_schema["properties"]} == {"amount_inr", "idempotency_key"}
+    assert tool_lines(context)["adp_payments.issue_refund"].endswith("; arguments amount_inr?: number")
+
+
+def test_a_tool_whose_arguments_are_none_takes_none() -> None:
+    context = compile_scenario(pack={SPECS.format(0): {"lookup": {"arguments": {}}}})
+    metadata = context.manifests.tool_manifest[0].capability_metadata["lookup"]
+    assert metadata.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}

@@ -137,6 +137,8 @@ TABLE: dict[TreePath, Comparer] = {
     (*_ADAPTER, "approval_mode"): max_mode("what it can do at most"),
     (*_ADAPTER, "capabilities"): capabilities,
     (*_ADAPTER, "capability_specs", "*", "approval_mode"): capability_mode,
+    (*_ADAPTER, "capability_specs", "*", "description"): always("wording", "the description of the capability"),
+    (*_ADAPTER, "capability_specs", "*", "arguments", "*", "description"): always("wording", "its description"),
     (*_PERMISSION, "allow"): permission_allow,
     (*_PERMISSION, "permission_id"): always("metadata"),
     (*_PERMISSION, "requires_approval_gate"): required_gate,

@@ -10,6 +10,8 @@ from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
 from contextplane.authoring.tool_arguments import contradiction, refuses_objects, schema_problems
 from contextplane.model.arguments import CAPABILITY_ID, ArgConstraint
+from contextplane.model.json.pointer import pointer
+from contextplane.model.pack_layers import IDEMPOTENCY_KEY
 from contextplane.model.suggestion import did_you_mean
 from contextplane.policy.regex_safety import pattern_problem
 
@@ -107,9 +109,52 @@ def bounds_by_facts_are_required(subject: Subject) -> Iterator[Violation]:
             yield Violation(at=at, cause=cause, cure="add required: true, unless the tool takes the same without it")
 
 
+def arguments_are_described_once(subject: Subject) -> Iterator[Violation]:
+    """No capability has both arguments and an input_schema: two descriptions of one thing come to differ."""
+    for at, adapter in subject.adapters.values():
+        for name, spec in adapter.capability_specs.items():
+            if spec.arguments is not None and spec.input_schema is not None:
+                yield Violation(
+                    at=f"{at}/capability_specs/{name}/arguments",
+                    cause=f"{adapter.adapter_id}.{name} has an input_schema as well",
+                    cure="keep arguments, or the input_schema where they do not say enough",
+                )
+
+
+def constrained_arguments_are_declared(subject: Subject) -> Iterator[Violation]:
+    """Every constrained argument, and every one of a step, is among the arguments of its capability."""
+    declared = {
+        # The runtime supplies the key.
+        f"{adapter.adapter_id}.{name}": {IDEMPOTENCY_KEY, *spec.arguments}
+        for _, adapter in subject.adapters.values()
+        for name, spec in adapter.capability_specs.items()
+        if spec.arguments is not None
+    }
+    for at, tool, argument in _named_arguments(subject) if declared else ():
+        name = argument.partition(".")[0]
+        if tool in declared and name not in declared[tool]:
+            cause = f"{tool} has no argument {name}"
+            yield Violation(at=at, cause=cause, cure=did_you_mean(name, declared[tool], "declare it in arguments"))
+
+
+def _named_arguments(subject: Subject) -> Iterator[tuple[str, str, str]]:
+    """Yield each argument that is constrained for one capability or given to one: place, capability, name."""
+    for at, permission in subject.permissions:
+        for name in permission.arg_constraints:
+            yield f"{at}/arg_constraints/{name}", f"{permission.adapter_id}.{permission.capability}", name
+    for at, placed in subject.constraints:
+        if placed.capability is not None:
+            yield at, placed.capability, placed.argument
+    for at, template in subject.templates:
+        for s, step in enumerate(template.steps):
+            yield from ((f"{at}/steps/{s}/params{pointer([name])}", step.tool, name) for name in step.params)
+
+
 LAWS: tuple[Law[Subject], ...] = (
     Law(gate="integrity", code="argument_scope_unknown", check=scopes_name_a_capability),
     Law(gate="integrity", code="argument_scope_unclear", check=scopes_are_clear),
+    Law(gate="integrity", code="arguments_described_twice", check=arguments_are_described_once),
+    Law(gate="integrity", code="argument_undeclared", check=constrained_arguments_are_declared),
     Law(gate="policy", code="argument_fact_unknown", check=bounds_refer_to_known_facts),
     Law(gate="risk", code="argument_omittable", check=bounds_by_facts_are_required, severity="warning"),
     Law(gate="risk", code="argument_bounds_wrong", check=argument_bounds_leave_something),

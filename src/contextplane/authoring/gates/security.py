@@ -183,8 +183,7 @@ def writes_are_constrained(subject: Subject) -> Iterator[Violation]:
             bounds_value(constraint) for name, constraint in permission.arg_constraints.items() if name != _IDEMPOTENCY
         ):
             continue
-        spec = adapter.capability_specs.get(permission.capability)
-        if spec is None or not bounds_arguments(spec.input_schema or {}):
+        if not bounds_arguments(adapter.schema_of(permission.capability) or {}):
             yield Violation(
                 at=at,
                 cause=f"{permission.adapter_id}.{permission.capability} may be called with any arguments",
