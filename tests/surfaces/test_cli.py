@@ -27,6 +27,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Store:
     assert ctx("pack", "log.json", cwd=store.folder).status == 0
     assert ctx("new", "refunds.yaml", cwd=store.folder).status == 0
     assert ctx("new", "request.yaml", "--request", cwd=store.folder).status == 0
+    assert ctx("new", "refunds.test.yaml", "--test", cwd=store.folder).status == 0
     (store.folder / "golden").mkdir()
     assert ctx("new", "golden/refund.json", "--request", cwd=store.folder).status == 0
     assert ctx("export", store.pack, "-o", "archive.tar", cwd=store.folder).status == 0
@@ -72,6 +73,7 @@ VERB_LINES = {
     "check": ["check", "refunds.yaml"],
     "compile": ["compile", "refunds.yaml", "--request", "request.yaml"],
     "why": ["why", "refunds.yaml", "GATE_FINANCE_APPROVAL", "--request", "request.yaml"],
+    "test": ["test", "refunds.test.yaml"],
     "golden": ["golden", "record", "golden", "refunds.yaml"],
     "pack": ["pack", "log.json"],
     "show": ["show", "PACK"],
