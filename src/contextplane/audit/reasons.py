@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from contextplane.compiler.budget import NEVER_DROPPED
 from contextplane.compiler.case import CompileCase
@@ -27,7 +28,6 @@ from contextplane.model.tokens import CALIBRATED1
 from contextplane.policy.approval_gates import active_gates
 from contextplane.policy.decision import TriggeredGuardrail, TriggerKind
 from contextplane.policy.detect.secrets import secret_shapes
-from contextplane.policy.facts import Facts
 from contextplane.policy.logic.expression import variables
 from contextplane.policy.tool_surface import Surface
 
@@ -163,7 +163,8 @@ def find_reasons(
         as_of=case.as_of,
     )
     draft = evaluate_policy(resolve_intent(resolve_scope(redact_inputs(Draft(inputs=inputs)))))
-    return tuple(_reasons(case, draft, compiled, item))
+    shown = replace(case, evidence=draft.shown.evidence, memories=draft.shown.memories)
+    return tuple(_reasons(shown, draft, compiled, item))
 
 
 def _reasons(  # noqa: C901, PLR0912  one branch for each kind of item
@@ -223,7 +224,7 @@ def _guardrail_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]
             if isinstance(entry, Guardrail) and entry.when is not None:
                 when_words = "its when does not hold, and "
                 yield f"when {_format_value(entry.when)}"
-                yield from _describe_facts(entry.when, draft.facts)
+                yield from _describe_facts(entry.when, draft)
     if name not in triggered:
         yield f"nothing triggers it: {when_words}neither request.context.{name} nor request.context.signals does"
         return
@@ -252,15 +253,15 @@ def _rule_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
     for bundle in view.pack.policy_layer.policy_bundles:
         for rule in bundle.policy_dsl.rules:
             if (bundle.bundle_id, rule.rule_id) == (bundle_id, rule_id):
-                yield from _describe_rule(rule, draft.facts)
+                yield from _describe_rule(rule, draft)
 
 
-def _describe_rule(rule: Rule, facts: Facts) -> Iterator[str]:
+def _describe_rule(rule: Rule, draft: Draft) -> Iterator[str]:
     for key, scope in rule.applies_to.items():
         names = scope if isinstance(scope, str) else ", ".join(scope)
-        yield f"applies to {key} {names}; here it is {_format_value(facts.scope_value(key))}"
+        yield f"applies to {key} {names}; here it is {_format_fact(key, draft.facts.scope_value(key), draft)}"
     yield f"if {_format_value(rule.condition)}"
-    yield from _describe_facts(rule.condition, facts)
+    yield from _describe_facts(rule.condition, draft)
 
 
 def _surface(view: PackView, draft: Draft) -> Surface:
@@ -279,7 +280,7 @@ def _gate_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
     when = view.policy.gates[name].when
     if when is not None:
         yield f"when {_format_value(when)}"
-        yield from _describe_facts(when, draft.facts)
+        yield from _describe_facts(when, draft)
 
 
 def _tool_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
@@ -296,12 +297,17 @@ def _tool_reasons(view: PackView, draft: Draft, name: str) -> Iterator[str]:
     yield from (f"policy: {denial}" for denial in draft.policy.verdict.denials)
 
 
-def _describe_facts(condition: Json, facts: Facts) -> Iterator[str]:
+def _describe_facts(condition: Json, draft: Draft) -> Iterator[str]:
     for path in sorted(variables(condition)):
-        here: Json = facts.data
+        here: Json = draft.facts.data
         for step in path.split("."):
             here = here.get(step) if isinstance(here, dict) else None
-        yield f"{path} is {_format_value(here) if here is not None else 'missing'}"
+        yield f"{path} is {_format_fact(path, here, draft) if here is not None else 'missing'}"
+
+
+def _format_fact(path: str, value: Json, draft: Draft) -> str:
+    """Format the value of a fact with the masks of the pack's redaction rules."""
+    return _format_value(draft.inputs.view.redactor.mask_member(path.split("."), value).value)
 
 
 def _format_value(value: object) -> str:

@@ -177,7 +177,14 @@ def test_a_fact_that_looks_like_a_secret_is_not_shown(tmp_path: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     explanation = ask(tmp_path, "R_REFUND_REQUIRES_IDV", {"/request/input/context/identity_verified": secret})
     assert secret not in "".join(explanation.reasons)
-    assert any("looks like a secret" in reason for reason in explanation.reasons)
+    assert 'request.context.identity_verified is "[redacted:access_token]"' in explanation.reasons
+
+
+def test_a_fact_that_the_pack_redacts_is_shown_as_its_mask(tmp_path: Path) -> None:
+    card = "4111 1111 1111 1111"
+    explanation = ask(tmp_path, "R_REFUND_REQUIRES_IDV", {"/request/input/context/identity_verified": card})
+    assert 'request.context.identity_verified is "[redacted:credit_card]"' in explanation.reasons
+    assert card not in str(explanation)
 
 
 def test_a_knob_is_turned_before_it_is_asked(tmp_path: Path) -> None:

@@ -269,8 +269,9 @@ def test_members_inside_other_text_are_masked(text: str, expected: str) -> None:
 def test_a_value_without_anything_to_mask_is_the_same_object() -> None:
     value: Json = {"refund_amount": 4200, "identity_verified": True}
     assert ALL.mask_value(value).value is value
-    assert ALL.mask_member("email", "x").value == "[redacted:email]"
-    assert ALL.mask_member("total", 5).value == 5
+    assert ALL.mask_member(["email"], "x").value == "[redacted:email]"
+    assert ALL.mask_member(["order", "total"], 5).value == 5
+    assert ALL.mask_member(["user", "address", "city"], "X").value == "[redacted:address]"
 
 
 # --- schemas ---

@@ -4,7 +4,7 @@ A masked value reads `[redacted:<rule>]`: the same for every value, so that the 
 stays as it is, byte for byte. Masking twice changes nothing: after it, no active rule finds anything.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -122,10 +122,15 @@ class Redactor:
             return MaskedValue(value)
         return MaskedValue(msgspec.json.decode(masked.text), masked.redactions)
 
-    def mask_member(self, name: str, value: Json) -> MaskedValue:
-        """Mask a value that stands under a name."""
-        masked = self.mask_value({name: value})
-        return MaskedValue(next(iter(masked.value.values())), masked.redactions)
+    def mask_member(self, path: Sequence[str], value: Json) -> MaskedValue:
+        """Mask a value that stands under these names, each in the object of the one before."""
+        for name in reversed(path):
+            value = {name: value}
+        masked = self.mask_value(value)
+        part = masked.value
+        for _ in path:
+            part = next(iter(part.values())) if isinstance(part, dict) else part
+        return MaskedValue(part, masked.redactions)
 
     def _mask(self, text: str, name: str, marks: SchemaMarks | None, depth: int) -> MaskedText:
         if marks is None and self.is_clear(text):
