@@ -107,6 +107,7 @@ ORDINARY = [
     "The password is required. Reset the token when it has expired; the secret is safe. Our key is customer service.",
     "The passport office, a driving licence, the tax id and the bank account are named here, and nothing of them.",
     "She was born in May. The security code changes. 12 Main courses, 5 Rose bushes.",
+    "parts[1::2], 56243694.08689952, old@2.yaml, id 505872366699074",
     "std::vector<int>, a::b, 10:20:30, key: value, C:\\Users\\x",
     "x = 4111111111111112, 1234567890123456, 2026050912304567",
     "retry 3 of 10 after 250 ms; 200 OK; exit 137; port 8080; 640x480",

@@ -4,7 +4,7 @@ from functools import cache
 
 from contextplane.policy.regex_safety import lazy_regex
 
-__all__ = ["CARD_ISSUER", "has_iban_check", "has_verhoeff_check", "iban_length", "is_gstin"]
+__all__ = ["CARD_ISSUER", "COMMON_CARD", "has_iban_check", "has_verhoeff_check", "iban_length", "is_gstin"]
 
 # The first digits and the length of the number, by issuer: Visa, Mastercard, American Express, Diners Club, Discover,
 # JCB, UnionPay and RuPay, Maestro.
@@ -16,6 +16,12 @@ CARD_ISSUER = lazy_regex(
     r"|35(?:2[89]|[3-8][0-9])[0-9]{12,15}|62[0-9]{14,17}|8[12][0-9]{14,17}|(?:508[0-9]|35[36][0-9])[0-9]{12}"
     r"|(?:5[0678]|6[0-9])[0-9]{11,17})\Z"
 )
+
+COMMON_CARD = lazy_regex(
+    r"(?:4[0-9]{15}|5[1-5][0-9]{14}|2[2-7][0-9]{14}|3[47][0-9]{13}|6(?:011|4[4-9][0-9]|5[0-9]{2})[0-9]{12}"
+    r"|35(?:2[89]|[3-8][0-9])[0-9]{12}|62[0-9]{14}|508[0-9]{13})\Z"
+)
+"""The numbers of most cards; others are of few issuers, or of a length that few have."""
 
 _IBAN_LENGTHS = (
     "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 "

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from contextplane.policy.detect.personal_data import CARD, is_luhn_valid, may_hold_number, national_number_spans
-from contextplane.policy.redaction.numbers import CARD_ISSUER, has_iban_check, has_verhoeff_check, iban_length, is_gstin
+from contextplane.policy.redaction.numbers import (
+    CARD_ISSUER,
+    COMMON_CARD,
+    has_iban_check,
+    has_verhoeff_check,
+    iban_length,
+    is_gstin,
+)
 from contextplane.policy.regex_safety import LazyPattern, lazy_regex
 
 __all__ = ["SHAPES", "Shape", "TextProfile"]
@@ -120,10 +127,17 @@ _LICENCE = lazy_regex(
 _MACHINE_LINE = lazy_regex(r"(?<![0-9A-Za-z<])P[A-Z<][A-Z]{3}[A-Z<]{39}(?:\s{1,2}[A-Z0-9<]{44})?(?![0-9A-Za-z<])")
 
 
+_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
+
+
 def _cards(profile: TextProfile) -> Iterator[Span]:
     for match in CARD().finditer(profile.numbers):
         digits = "".join(filter(str.isdigit, match[0]))
-        if CARD_ISSUER().match(digits) and is_luhn_valid(digits):
+        gaps = match[0].translate(_WITHOUT_DIGITS)
+        # One dot alone is that of a fraction. In one piece, a number of a rare form may be that of a record.
+        if gaps == "." or not CARD_ISSUER().match(digits) or not is_luhn_valid(digits):
+            continue
+        if gaps or COMMON_CARD().match(digits) or not profile.is_reference(match.start()):
             yield match.span()
 
 
@@ -214,7 +228,7 @@ _BIRTH = lazy_regex(
 # --- Addresses and telephone numbers ---
 
 _DOMAIN = lazy_regex(r"@((?:[\w-]{1,63}\.){1,8}+(?:[^\W\d_]{2,63}|xn--[a-z0-9-]{1,59}))(?![\w-])")
-_NUMBERED = lazy_regex(r"[0-9]+\.[0-9]+\.")
+_NUMBERED = lazy_regex(r"[0-9]+\.(?:[0-9]+\.|(?:ya?ml|json|toml|md|txt|csv|tar|zip|gz|whl)\Z)")
 _MORE_LOCAL = frozenset("._%+-'&*/=?^{|}~!#$")
 _LOCAL_LENGTH = 64
 _UPI = lazy_regex(
@@ -301,7 +315,7 @@ _IPV4 = lazy_regex(
     r"(?:25[0-5]|2[0-4][0-9]|1?[0-9]{1,2})(?![0-9A-Za-z]|\.[0-9]|-[A-Za-z])"
 )
 _IPV6 = lazy_regex(r"(?<![0-9A-Za-z:.])[0-9A-Fa-f:]{2,39}+(?:\.[0-9]{1,3}){0,3}(?![0-9A-Za-z:])")
-_HEXTETS = 8
+_HEXTETS, _LONG_HEXTET = 8, 3
 
 
 def _ip_addresses(profile: TextProfile) -> Iterator[Span]:
@@ -316,7 +330,11 @@ def _is_ipv6(text: str) -> bool:
     if any(len(group) > len("ffff") for group in groups) or not any(map(str.isdigit, text)):
         return False
     if "::" in text:
-        return text.count("::") == 1 and ":::" not in text and 2 <= len(list(filter(None, groups))) < _HEXTETS  # noqa: PLR2004
+        # In a program, `[1::2]` is a part of a list.
+        is_long = any(len(group) >= _LONG_HEXTET for group in groups)
+        return (
+            text.count("::") == 1 and ":::" not in text and is_long and len(list(filter(None, groups))) in range(2, 8)
+        )
     return all(groups) and len(groups) == _HEXTETS
 
 
