@@ -241,6 +241,12 @@ def test_values_in_json_are_masked_by_shape_and_what_is_escaped_is_seen() -> Non
     ]
 
 
+@cases("text", ['{"a": "jane\\u0040example.com"}', '{"pass\\u0077ord": "x"}', '["\\u0034111111111111111"]'])
+def test_an_escape_in_json_hides_nothing(text: str) -> None:
+    assert not ALL.is_clear(text)
+    assert "[redacted:" in ALL.mask_text(text).text
+
+
 def test_json_inside_a_text_of_json_is_masked_too() -> None:
     inner = json.dumps({"name": "Jane", "n": 1})
     masked = ALL.mask_text(json.dumps({"body": inner}))
