@@ -71,7 +71,7 @@ def test_a_version_that_was_never_published_is_not_compiled(here: Office) -> Non
 def test_every_compile_takes_the_same_steps_in_the_same_order_to_the_same_bytes(here: Office) -> None:
     cases = [case(), case(run_context__safety_mode="read_only"), case(evidence=[], memories=[])]
     orders = {tuple(stage.stage for stage in compiled(here, request_case=case).context_ledger.stages) for case in cases}
-    assert orders == {("scope", "intent", "policy", "tools", "evidence", "memory", "budget", "assemble")}
+    assert orders == {("redaction", "scope", "intent", "policy", "tools", "evidence", "memory", "budget", "assemble")}
     assert all(compiled(here, request_case=case) == compiled(here, request_case=case) for case in cases)
     # Loading comes before verifying, verifying before overlays, and all of it before the first stage.
     stranger = case(request__input__intent="support.other", run_context__intent="support.other")
