@@ -27,9 +27,10 @@ def redact_inputs(draft: Draft) -> Draft:
     """Mask request, evidence and memories. What was masked is listed by rule and place, not by value."""
     inputs = draft.inputs
     view = inputs.view
-    if not view.output_marks and view.redactor.is_clear("\n".join(_texts(inputs))):
+    marks = view.memoize("output_marks", lambda: _output_marks(view))
+    if not marks and view.redactor.is_clear("\n".join(_texts(inputs))):
         return replace(draft, shown=inputs, redaction=RedactionPart())
-    masking = _Masking(view)
+    masking = _Masking(view, marks)
     shown = replace(
         inputs,
         request=masking.request(inputs.request),
@@ -70,8 +71,9 @@ def _texts(inputs: Inputs) -> Iterator[str]:
 class _Masking:
     """Masks the inputs of one compile, and collects what was masked at which place."""
 
-    def __init__(self, view: PackView) -> None:
+    def __init__(self, view: PackView, marks: dict[str, SchemaMarks]) -> None:
         self._view = view
+        self._marks = marks
         self._found: dict[tuple[str, str, str], list[str]] = {}
         self.refs: dict[str, str] = {}
 
@@ -98,7 +100,7 @@ class _Masking:
         """Mask a piece of evidence: its reference, and its content also by the schemas of its tools."""
         if isinstance(piece, str):
             return self._ref(piece, at)
-        marks, must_be_json = _marks_of(piece, self._view)
+        marks, must_be_json = _marks_of(piece, self._view, self._marks)
         masked = self._view.redactor.mask_text(piece.content, marks=marks, must_be_json=must_be_json)
         return replace(
             piece,
@@ -161,18 +163,29 @@ class _Masking:
             self._found.setdefault((at, redaction.rule, redaction.way), []).append(redaction.place)
 
 
-def _marks_of(piece: Evidence, view: PackView) -> tuple[SchemaMarks | None, bool]:
+def _output_marks(view: PackView) -> dict[str, SchemaMarks]:
+    """The marks of `x-redact` in the output schema of each tool that has any."""
+    marks = {
+        f"{adapter.adapter_id}.{name}": SchemaMarks.of([spec.output_schema])
+        for adapter in view.pack.tooling_layer.adapter_registry
+        for name, spec in adapter.capability_specs.items()
+        if spec.output_schema is not None
+    }
+    return {tool: mark for tool, mark in marks.items() if mark is not None}
+
+
+def _marks_of(piece: Evidence, view: PackView, marks: dict[str, SchemaMarks]) -> tuple[SchemaMarks | None, bool]:
     """The marks for the content of a piece, and whether it must be JSON because a marked tool made it.
 
     A piece is the result of the tool that its reference or its source names. By its type alone it may be the result of
     any tool that produces the type, or a person's words.
     """
-    if not view.output_marks:
+    if not marks:
         return None, False
     kind, _, rest = piece.evidence_ref.partition(":")
     named = {piece.source, rest.partition(":")[0].partition("#")[0] if kind == "tool" else ""}
-    tools = {tool for tool in view.output_marks if tool in named or tool.rpartition(".")[0] in named}
+    tools = {tool for tool in marks if tool in named or tool.rpartition(".")[0] in named}
     schemas: list[dict[str, Any]] = []
-    for tool in sorted({*tools, *view.producers.get(piece.type, ())} & view.output_marks.keys()):
-        schemas += view.output_marks[tool].documents
+    for tool in sorted({*tools, *view.producers.get(piece.type, ())} & marks.keys()):
+        schemas += marks[tool].documents
     return SchemaMarks.of(schemas), bool(tools)

@@ -24,11 +24,10 @@ from contextplane.model.context_pack import (
     ToneAndComms,
 )
 from contextplane.model.json.canonical import collect_floats
-from contextplane.model.pack_layers import Adapter, Guardrail, Rule, ToolingLayer
+from contextplane.model.pack_layers import Adapter, Guardrail, Rule
 from contextplane.policy.bounds import permission_references, rule_references
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.redaction.redactor import Redactor
-from contextplane.policy.redaction.schema_marks import SchemaMarks
 from contextplane.policy.tool_surface import IntentReach, ToolProgram
 
 __all__ = ["IntentView", "PackView", "business_text", "decisions_text", "tone_text"]
@@ -252,11 +251,6 @@ class PackView:
         """The redactor of the pack's rules."""
         return Redactor(self.pack.policy_layer.guardrails.redaction_rules)
 
-    @cached_property
-    def output_marks(self) -> dict[str, SchemaMarks]:
-        """The marks of `x-redact` in the output schema of each tool that has any."""
-        return _output_marks(self.pack.tooling_layer)
-
     def memoize(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value made for this key before, else a new one. A few hundred are kept: requests are much alike."""
         value = self._memo.get(key)
@@ -300,16 +294,6 @@ class PackView:
     def _rules(self) -> tuple[Rule, ...]:
         bundles = self.pack.policy_layer.policy_bundles
         return tuple(rule for bundle in bundles for rule in bundle.policy_dsl.rules)
-
-
-def _output_marks(layer: ToolingLayer) -> dict[str, SchemaMarks]:
-    marks = {
-        f"{adapter.adapter_id}.{name}": SchemaMarks.of([spec.output_schema])
-        for adapter in layer.adapter_registry
-        for name, spec in adapter.capability_specs.items()
-        if spec.output_schema is not None
-    }
-    return {tool: mark for tool, mark in marks.items() if mark is not None}
 
 
 def _intents(rule: Rule) -> tuple[str, ...]:
