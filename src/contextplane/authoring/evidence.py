@@ -4,17 +4,23 @@ No decision may wait for evidence that nothing can give.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import Self
+
+import msgspec
 
 from contextplane.authoring.conditions import facts_read
 from contextplane.authoring.subject import Subject
+from contextplane.model.context_pack import ContextPack
 from contextplane.model.pack_layers import Permission
 from contextplane.model.terms import ApprovalMode, at_most
+from contextplane.model.value import Value
 
 __all__ = [
     "ACTING_MODES",
     "POLICY_EVAL",
+    "EvidenceProducers",
     "default_evidence_name",
     "evidence_names",
     "is_attested_by_request",
@@ -123,3 +129,45 @@ def singular(thing: str) -> str:
         return f"{thing[:-3]}y"
     longer = thing.endswith(_LONGER_PLURAL) or (thing.endswith("uses") and not thing.endswith(_AFTER_VOWEL))
     return thing[:-2] if longer and thing != "uses" else thing[:-1]
+
+
+# --- who produces the evidence of a pack ---
+
+
+class EvidenceProducers(Value, frozen=True):
+    """The producers of a pack.
+
+    `tools`: the permitted tools that produce each name. `names`: every name that something produces. `by_tool`: the
+    names that each tool produces and that a decision or a rule requires, sorted.
+    """
+
+    tools: Mapping[str, tuple[str, ...]]
+    names: frozenset[str]
+    by_tool: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of_pack(cls, pack: ContextPack) -> Self:
+        tools: dict[str, dict[str, None]] = {}
+        for permission in pack.tooling_layer.permissions:
+            for name in evidence_names(permission) if permission.allow else ():
+                tools.setdefault(name, {})[f"{permission.adapter_id}.{permission.capability}"] = None
+        by_tool: dict[str, list[str]] = {}
+        for name in sorted(set(_required_names(pack))):
+            for tool in tools.get(name, ()):
+                by_tool.setdefault(tool, []).append(name)
+        ontology = pack.intelligence_refs.ontology
+        entities = () if isinstance(ontology, msgspec.UnsetType) else map(snake_case, ontology.entity_types)
+        return cls(
+            tools={name: tuple(producers) for name, producers in tools.items()},
+            names=frozenset({POLICY_EVAL, *tools, *entities}),
+            by_tool={tool: tuple(names) for tool, names in by_tool.items()},
+        )
+
+
+def _required_names(pack: ContextPack) -> Iterator[str]:
+    for spec in pack.decision_layer.decision_specs:
+        yield from spec.required_evidence
+    for bundle in pack.policy_layer.policy_bundles:
+        for rule in bundle.policy_dsl.rules:
+            yield from rule.then.requires
+            yield from rule.otherwise.requires if rule.otherwise is not None else ()

@@ -232,10 +232,10 @@ def _omissions(kind: OmissionKind, ids: tuple[str, ...], reason: str, at: str | 
 def _evidence_sources(draft: Draft, manifests: Manifests, dropped: dict[str, str]) -> EvidenceSources:
     pairs = zip(draft.evidence.admitted, draft.evidence.blocks, strict=True)
     surfaced = {f"{adapter.adapter_id}.{name}" for adapter in manifests.tool_manifest for name in adapter.capabilities}
-    producers = draft.inputs.view.producers
+    producers = draft.inputs.view.evidence_producers.tools
     return EvidenceSources(
         context=draft.inputs.request.input.context,
-        produced=draft.inputs.view.produced_evidence,
+        produced=draft.inputs.view.evidence_producers.names,
         policy_evaluated=not draft.decision.errors,
         evidence=tuple(piece for piece, block in pairs if block.block_id not in dropped),
         obtainable={

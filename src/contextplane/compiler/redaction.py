@@ -186,6 +186,6 @@ def _marks_of(piece: Evidence, view: PackView, marks: dict[str, SchemaMarks]) ->
     named = {piece.source, rest.partition(":")[0].partition("#")[0] if kind == "tool" else ""}
     tools = {tool for tool in marks if tool in named or tool.rpartition(".")[0] in named}
     schemas: list[dict[str, Any]] = []
-    for tool in sorted({*tools, *view.producers.get(piece.type, ())} & marks.keys()):
+    for tool in sorted({*tools, *view.evidence_producers.tools.get(piece.type, ())} & marks.keys()):
         schemas += marks[tool].documents
     return SchemaMarks.of(schemas), bool(tools)

@@ -165,7 +165,7 @@ def _describe_tool(view: PackView, tool: SurfacedTool) -> str:
     parts = [f"{tool.capability_id}: {'read' if kind == 'read' else f'write, {tool.declared_mode}'}"]
     if description := _spec(view, tool).description:
         parts[0] += f" - {inline(description).removesuffix('.')}"
-    if evidence := view.evidence_by_tool.get(tool.capability_id):
+    if evidence := view.evidence_producers.by_tool.get(tool.capability_id):
         parts.append(f"gives {', '.join(evidence)}")
     limits = [limit for limit in sort_limits(tool.bounds, view.redactor) if limit.argument not in supplied]
     parts += filter(None, (describe_limit(limit, kind) for limit in limits))

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
-from contextplane.authoring.evidence import POLICY_EVAL, evidence_names, snake_case
+from contextplane.authoring.evidence import EvidenceProducers
 from contextplane.compiler.digests import canonical_input, digest_of_bytes, digest_of_input
 from contextplane.compiler.errors import input_error, type_problem
 from contextplane.compiler.prompt import SYSTEM
@@ -193,32 +193,9 @@ class PackView:
         return frozenset(intents.union(*(_intents(rule) for rule in self._rules)))
 
     @cached_property
-    def producers(self) -> dict[str, tuple[str, ...]]:
-        """The permitted tools that produce each name of evidence."""
-        producers: dict[str, list[str]] = {}
-        for permission in self.pack.tooling_layer.permissions:
-            for name in evidence_names(permission) if permission.allow else ():
-                producers.setdefault(name, []).append(f"{permission.adapter_id}.{permission.capability}")
-        return {name: tuple(dict.fromkeys(tools)) for name, tools in producers.items()}
-
-    @cached_property
-    def produced_evidence(self) -> frozenset[str]:
-        """The names of evidence that the policy engine, a tool or the knowledge graph produces."""
-        ontology = self.pack.intelligence_refs.ontology
-        entities = () if isinstance(ontology, msgspec.UnsetType) else map(snake_case, ontology.entity_types)
-        return frozenset({POLICY_EVAL, *self.producers, *entities})
-
-    @cached_property
-    def evidence_by_tool(self) -> dict[str, tuple[str, ...]]:
-        """The names of evidence that each tool produces and that a decision or rule requires, sorted."""
-        required = {name for spec in self.pack.decision_layer.decision_specs for name in spec.required_evidence}
-        for rule in self._rules:
-            required.update(rule.then.requires, rule.otherwise.requires if rule.otherwise is not None else ())
-        by_tool: dict[str, list[str]] = {}
-        for name in sorted(required):
-            for tool in self.producers.get(name, ()):
-                by_tool.setdefault(tool, []).append(name)
-        return {tool: tuple(names) for tool, names in by_tool.items()}
+    def evidence_producers(self) -> EvidenceProducers:
+        """Who produces each name of evidence."""
+        return EvidenceProducers.of_pack(self.pack)
 
     @cached_property
     def business(self) -> str:
