@@ -63,6 +63,7 @@ class Allowance(msgspec.Struct, frozen=True):
     calls: dict[tuple[str, int], frozenset[str]]
     gates: dict[str, tuple[int, int]]
     requires: frozenset[str]
+    attestable: frozenset[str]
     triggered: frozenset[str]
     admitted: frozenset[str]
     redacted: frozenset[str]
@@ -83,6 +84,8 @@ class Allowance(msgspec.Struct, frozen=True):
             ),
             "a guardrail is not triggered": not other.triggered <= self.triggered,
             "less evidence is required": self.allowed and not other.requires <= self.requires,
+            "a request attests more evidence itself": not self.attestable
+            <= other.attestable | (self.requires - other.requires),
             "more is admitted": not self.admitted <= other.admitted,
             "less is redacted": not other.redacted <= self.redacted,
         }
@@ -112,12 +115,14 @@ class Runs:
                 if not violations(tool.bounds, arguments, approved=bool(gates), changes=changes):
                     calls[tool.capability_id, n] = gates
         ceiling = self.pack.pack_meta.data_classification
+        requires = frozenset({*decision.requires, *self.view.intent(facts.intent).required_evidence})
         return Allowance(
             allowed=decision.allowed,
             modes={tool.capability_id: APPROVAL_MODES.index(tool.effective_mode) for tool in surface.tools},
             calls=calls,
             gates={gate.gate_id: (gate.gate.approvers, gate.gate.ttl_seconds) for gate in active},
-            requires=frozenset(decision.requires),
+            requires=requires,
+            attestable=requires - self.view.produced_evidence,
             triggered=frozenset(guardrail.id for guardrail in decision.guardrails.triggered),
             admitted=frozenset(level for level in CLASSES if not is_classified_above(level, ceiling)),
             redacted=frozenset(self.pack.policy_layer.guardrails.redaction_rules),
@@ -134,7 +139,17 @@ def base_pack(number: int) -> Json:
     policy, maxima = drawn_policy(dice)
     policy["guardrails"]["redaction_rules"] = ["email"]
     spec = pack["decision_layer"]["decision_specs"][0]
-    specs = [{**spec, "decision_key": key, "approval_mode": mode} for key, mode in maxima.items()]
+    specs = [
+        {
+            **spec,
+            "decision_key": key,
+            "approval_mode": mode,
+            "on_deny": dice.pick(["none", "read"]),
+            "required_evidence": dice.some(["order_lookup", "payment_issue", "mail_send", "identity"], 3)
+            or ["identity"],
+        }
+        for key, mode in maxima.items()
+    ]
     tooling = drawn_tooling(dice)
     named = {(permission["adapter_id"], permission["capability"]): permission for permission in tooling["permissions"]}
     for permission in named.values():

@@ -177,6 +177,8 @@ def _new_rule(dice: Dice, pack: Json) -> list[DrawnChange]:
     bundle = dice.pick(pack["policy_layer"]["policy_bundles"])["bundle_id"]
     rule = {"rule_id": "R_NEW", "applies_to": {"intent": "support.refund"}, "if": drawn_condition(dice, 1)}
     effect = {"allow": False} if dice.chance(50) else drawn_effect(dice)
+    if dice.chance(40):
+        rule["decision_binding"] = dice.pick(pack["decision_layer"]["decision_specs"])["decision_key"]
     return [(f"/policy_layer/policy_bundles/{bundle}/policy_dsl/rules/R_NEW", {**rule, "then": effect})]
 
 
@@ -217,8 +219,10 @@ def _permission_change(dice: Dice, pack: Json) -> list[DrawnChange]:
         return [(at, REMOVED)]
     if roll < 30:
         return [(f"{at}/allow", not permission["allow"])]
-    if roll < 55:
-        return [(f"{at}/requires_approval_gate", dice.pick([*gates, REMOVED]))]
+    if roll < 50:
+        return [(f"{at}/requires_approval_gate", dice.pick([*gates, gates[:2], gates, REMOVED]))]
+    if roll < 60:
+        return [(f"{at}/intents", dice.pick([["support.refund"], ["support.refund", "support.lookup"], ["other"]]))]
     return [(f"{at}/arg_constraints", _changed_bounds(dice, permission.get("arg_constraints", {})))]
 
 
@@ -233,6 +237,7 @@ def _other_change(dice: Dice, pack: Json) -> list[DrawnChange]:
                 (f"/tooling_layer/adapter_registry/{adapter}/approval_mode", dice.pick(_MODES)),
                 (f"{at}/approval_mode", dice.pick(_MODES)),
                 (f"{at}/decision_right", dice.pick(_RIGHTS)),
+                (f"{at}/on_deny", dice.pick(["none", "read"])),
                 (f"{at}/required_evidence", spec["required_evidence"][1:] or ["order_lookup"]),
                 ("/policy_layer/guardrails/redaction_rules", dice.pick([[], ["email"], ["email", "phone"]])),
             ]

@@ -96,7 +96,6 @@ def _narrowing() -> Iterator[Step]:
     yield ((f"{GATE}/when", {"or": [{">": [VAR, 3000]}, {"==": [{"var": "user.role"}, "trainee"]}]}),)
     yield ((f"{REFUND}/allow", False),)
     yield ((REFUND, None),)
-    yield (("/tooling_layer/permissions/adp_orders.lookup", None),)
     yield ((f"{MEMORY}/write_classes_allowed/preference", None),)
     yield (("/memory_layer/promotion_thresholds/auto_promote_confidence", 0.99),)
     yield ((f"{SPEC}/challenge_required", True),)
@@ -189,6 +188,8 @@ def _altering() -> Iterator[Step]:
         yield ((f"{ALLOWING}/if", {"<": [{"+": [VAR, FEE]}, amount]}),)
     yield ((f"{AMOUNT}/max", {"var": "request.context.order_total"}),)
     yield ((f"{SPEC}/version", "9.0.0"),)
+    # It alone produces evidence that is required: without it, a request could attest that.
+    yield (("/tooling_layer/permissions/adp_orders.lookup", None),)
     yield (("/pack_meta/data_classification", "PUBLIC"),)
     outcomes = EXAMPLE["decision_layer"]["decision_specs"][0]["allowed_outcomes"]
     for size in (1, 2):

@@ -28,6 +28,8 @@ from contextplane.authoring.diff.tree import (
     may_only_read,
     mode_in,
     part_at,
+    produced_evidence,
+    required_evidence,
     required_rank,
     restricts,
     rules_in,
@@ -112,7 +114,9 @@ def required_gate(pair: Pair) -> Iterator[Difference]:
     if not old:
         yield Difference(effect="changes" if has_liftable_bound(pair.before) else "narrows", words=words)
     elif old != new:
-        yield Difference(effect="narrows" if old < new else "widens" if new < old else "changes", words=words)
+        # A gate that a rule asks for becomes active for the tools that name it, and then lifts their bounds.
+        narrows = old < new and not has_liftable_bound(pair.before, reading=True)
+        yield Difference(effect="narrows" if narrows else "widens" if new < old else "changes", words=words)
 
 
 def unless_denied(comparer: Comparer) -> Comparer:
@@ -175,7 +179,7 @@ def permission_added(pair: Pair) -> Difference:
 def permission_removed(pair: Pair) -> Difference:
     if part_at(pair.old, ("allow",)) is not True:
         return Difference(effect="metadata", words=f"{pair.name}, which was not allowed, is no longer listed")
-    return Difference(effect="removes", words=f"capability {pair.name} is gone{_intent_suffix(_intents(pair.before))}")
+    return _withdrawn_capability(pair, f"is gone{_intent_suffix(_intents(pair.before))}")
 
 
 def permission_allow(pair: Pair) -> Iterator[Difference]:
@@ -183,7 +187,20 @@ def permission_allow(pair: Pair) -> Iterator[Difference]:
     if pair.new is True:
         yield _exposed_capability(whole)
     else:
-        yield Difference(effect="removes", words=f"capability {whole.name} is no longer allowed", named=True)
+        yield _withdrawn_capability(whole, "is no longer allowed")
+
+
+def _withdrawn_capability(pair: Pair, how: str) -> Difference:
+    """Return the difference of a capability that runs can no longer use.
+
+    A request may attest required evidence that nothing in the pack produces. So withdrawing the only tool that produces
+    it is no narrowing.
+    """
+    words = f"capability {pair.name} {how}"
+    lost = sorted((required_evidence(pair.after) & produced_evidence(pair.before)) - produced_evidence(pair.after))
+    if lost:
+        words += f", and nothing else produces {', '.join(lost)}: a request could attest it"
+    return Difference(effect="changes" if lost else "removes", words=words, named=True)
 
 
 def permission_intents(pair: Pair) -> Iterator[Difference]:
@@ -243,7 +260,14 @@ def _only_restricts(rule: Tree, before: Tree) -> bool:
     settled = not allows or (bool(intents) and intents <= settled_intents(before))
     restricting = settled and any(restricts(branch) for branch in branches)
     lowers_no_mode = all(is_rank_as_high(required_rank(branch, rule, before), None) for branch in branches)
-    return restricting and lowers_no_mode and not _enables_approval(rule, before)
+    return restricting and lowers_no_mode and not _enables_approval(rule, before) and not _adds_decision(rule, before)
+
+
+def _adds_decision(rule: Tree, before: Tree) -> bool:
+    """Whether a new rule binds an intent to a decision that it did not lead to: it may reach more tools."""
+    binding, intents = part_at(rule, ("decision_binding",)), intents_of(rule)
+    bound = [intents_of(other) for _, other in rules_in(before) if part_at(other, ("decision_binding",)) == binding]
+    return binding is not None and not any(not others or (intents and intents <= others) for others in bound)
 
 
 def _enables_approval(rule: Tree, before: Tree) -> bool:

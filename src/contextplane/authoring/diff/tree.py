@@ -7,6 +7,7 @@ which branch of a rule is the stricter one.
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
+from contextplane.authoring.evidence import POLICY_EVAL, default_evidence_name, snake_case
 from contextplane.model.json.canonical import Json
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
@@ -28,6 +29,8 @@ __all__ = [
     "mode_in",
     "part_at",
     "plain",
+    "produced_evidence",
+    "required_evidence",
     "required_rank",
     "restricts",
     "rules_in",
@@ -137,6 +140,29 @@ def _always_applies(rule: Tree) -> bool:
 
 def _always_decides(rule: Tree) -> bool:
     return all(isinstance(part_at(rule, (branch, "allow")), bool) for branch in ("then", "else"))
+
+
+# --- evidence ---
+
+
+def required_evidence(tree: Tree) -> frozenset[str]:
+    """Return the names of evidence that a decision or a branch of a rule requires."""
+    specs = part_at(tree, ("decision_layer", "decision_specs"))
+    parts = [part_at(spec, ("required_evidence",)) for spec in (specs.values() if isinstance(specs, Mapping) else ())]
+    parts += [part_at(rule, (branch, "requires")) for _, rule in rules_in(tree) for branch in ("then", "else")]
+    return frozenset[str]().union(*map(_entries, parts))
+
+
+def produced_evidence(tree: Tree) -> frozenset[str]:
+    """Return the names of evidence that the engine, the graph or a permitted tool produces."""
+    permissions = part_at(tree, _PERMISSIONS)
+    entities = _entries(part_at(tree, ("intelligence_refs", "ontology", "entity_types")))
+    names = {POLICY_EVAL, *map(snake_case, entities)}
+    for permission in permissions.values() if isinstance(permissions, Mapping) else ():
+        if part_at(permission, ("allow",)) is True:
+            adapter, capability = (str(part_at(permission, (name,))) for name in ("adapter_id", "capability"))
+            names |= _entries(part_at(permission, ("produces",))) or {default_evidence_name(adapter, capability)}
+    return frozenset(names)
 
 
 # --- which branch is stricter ---
