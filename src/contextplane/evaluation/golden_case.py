@@ -175,6 +175,7 @@ def _parts_by_stage(outcome: GoldenContext) -> dict[str, object]:
     omitted = {kind: [row for row in manifests.omission_manifest if row.kind == kind] for kind in _OMITTED_KINDS}
     gates = (controls.approval_gates_active, controls.approval_gates)
     return {
+        "redaction": (controls.redaction_rules_active, omitted["redaction"]),
         "scope": (outcome.scope, outcome.environment),
         "policy": (
             outcome.policy_decision,

@@ -114,7 +114,7 @@ def test_a_case_of_which_nothing_is_recorded_does_not_pass(tmp_path: Path) -> No
         (THRESHOLD, "policy", ("rule", "POLICY_RETURNS_V4#R_HIGH_VALUE_REQUIRES_APPROVAL")),
         ({f"{PERMISSION}/arg_constraints/amount_inr/max": 49999}, "tools", ("tool", "adp_payments.issue_refund")),
         (SUMMARY, "budget", ("bucket", "business")),
-        ({"/policy_layer/guardrails/redaction_rules/0": "iban"}, "assemble", ("redaction", "iban")),
+        ({"/policy_layer/guardrails/redaction_rules/0": "iban"}, "redaction", ("redaction", "iban")),
         ({"/intelligence_refs/embedding_keys/0": "support_orders_v2"}, "scope", None),
     ],
 )
