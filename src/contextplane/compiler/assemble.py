@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from contextplane.authoring.evidence import POLICY_EVAL
 from contextplane.compiler.digests import text_digest
 from contextplane.compiler.draft import AdmittedEvidence, AssemblePart, Draft, EvidencePart
-from contextplane.compiler.instructions import developer_text, task_text
 from contextplane.compiler.prompt import prompt_prefix
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import (
@@ -134,13 +133,7 @@ def assemble(draft: Draft) -> Draft:
         guardrail_messages=_guardrail_messages(draft.inputs.view),
     )
     dropped = {omission.id: omission.reason for omission in draft.budget.omitted}
-    hidden = [ref for block in draft.tools.blocks if block.block_id in dropped for ref in block.provenance_refs]
-    prompt = CompiledPrompt(
-        system=draft.inputs.view.system,
-        developer=developer_text(draft, hidden),
-        task=task_text(draft),
-        context_blocks=draft.blocks,
-    )
+    prompt = draft.prompt
     prefix = draft.inputs.view.memoize("prefix", lambda: _describe_prefix(prompt))
     manifests = _manifests(draft, dropped)
     part = AssemblePart(
@@ -152,7 +145,7 @@ def assemble(draft: Draft) -> Draft:
         prefix_hash=prefix.hash,
         prefix_length=prefix.length,
     )
-    return replace(draft, prompt=prompt, assemble=part)
+    return replace(draft, assemble=part)
 
 
 def _guardrail_messages(view: PackView) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Stage `budget`: keeps the blocks that fit. A block is kept whole, or omitted and listed.
 
-Two blocks that every compiled context has are made here: the business from the pack, the session from the request.
+Two blocks that every compiled context has are made here: the business from the pack, the session from the request. The
+texts around the blocks are fixed: they count against the total, and are never dropped.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from contextplane.compiler.draft import BudgetPart, Draft, Inputs
 from contextplane.compiler.errors import BudgetInvalid, describe_value
-from contextplane.compiler.instructions import count_fixed_tokens
+from contextplane.compiler.instructions import count_fixed_tokens, write_prompt
 from contextplane.compiler.prompt import data_block, instruction_block
 from contextplane.compiler.quotation import quote, quote_json
 from contextplane.model.compiled_context import BUCKETS, Bucket, BudgetReport, ContextBlock, EnvironmentValue, Omission
@@ -81,18 +82,20 @@ def fit_budget(draft: Draft) -> Draft:
                 omitted.append(_omission(block, _OVER_BUCKET))
     total = draft.inputs.run_context.run_budget.total_tokens
     hidden = _hidden_tools(omitted)
-    fixed = count_fixed_tokens(draft, hidden)
+    prompt = write_prompt(draft, hidden)
+    fixed = count_fixed_tokens(prompt, draft.inputs.tokens)
     kept, over = _fit_total(kept, total - fixed)
     omitted += [_omission(block, _OVER_TOTAL) for block in over]
     if more := _hidden_tools(omitted) - hidden:
-        fixed = count_fixed_tokens(draft, hidden | more)
+        prompt = write_prompt(draft, hidden | more)
+        fixed = count_fixed_tokens(prompt, draft.inputs.tokens)
     part = BudgetPart(
         kept=tuple(block.block_id for block in kept),
         report=_report(allotted, kept, omitted, fixed=fixed, total=total),
         fixed_tokens=fixed,
         omitted=tuple(omitted),
     )
-    return replace(draft, blocks=tuple(kept), budget=part)
+    return replace(draft, prompt=replace(prompt, context_blocks=tuple(kept)), budget=part)
 
 
 def _bucket_tokens(budget: RunBudget) -> dict[Bucket, int]:

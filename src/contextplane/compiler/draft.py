@@ -184,7 +184,6 @@ class Draft(Value, frozen=True):
     tools: ToolsPart = _UNSET
     evidence: EvidencePart = _UNSET
     memory: MemoryPart = _UNSET
-    blocks: tuple[ContextBlock, ...] = ()
     budget: BudgetPart = _UNSET
     prompt: CompiledPrompt = _UNSET
     assemble: AssemblePart = _UNSET

@@ -5,34 +5,41 @@ from collections.abc import Collection, Iterator
 from contextplane.compiler.draft import Draft
 from contextplane.compiler.prompt import FRAME, count_repeated
 from contextplane.compiler.quotation import inline, quote
-from contextplane.model.compiled_context import RequiredApproval
+from contextplane.model.compiled_context import CompiledPrompt, RequiredApproval
+from contextplane.model.tokens import Tokens
 
-__all__ = ["count_fixed_tokens", "developer_text", "task_text"]
+__all__ = ["count_fixed_tokens", "write_prompt"]
 
 _HONOR = "Honor the policy_manifest, tool_manifest, runtime_controls, and required_evidence at every step."
 
 
-def developer_text(draft: Draft, hidden: Collection[str] = ()) -> str:
-    """The developer message: the verdict, the decision and its evidence, and which calls wait for whom.
+def write_prompt(draft: Draft, hidden: Collection[str] = ()) -> CompiledPrompt:
+    """Write the prompt without its blocks.
 
     `hidden`: the tools that are surfaced but not shown, because they do not fit.
     """
+    return CompiledPrompt(
+        system=draft.inputs.view.system, developer=_developer(draft, hidden), task=_task(draft), context_blocks=()
+    )
+
+
+def _developer(draft: Draft, hidden: Collection[str]) -> str:
+    """The developer message: the verdict, the decision and its evidence, and which calls wait for whom."""
     allowed = draft.policy.verdict.allowed
     # A denied request has no approval to wait for.
     waits = [_wait(approval, hidden) for approval in draft.tools.approvals if allowed]
     return "\n".join([_HONOR, _verdict(draft), *_decisions(draft), *filter(None, waits)])
 
 
-def task_text(draft: Draft) -> str:
+def _task(draft: Draft) -> str:
     """The task: the message of the request, quoted, and its intent."""
     return f"Handle: {quote(draft.shown.request.input.message)} (intent={draft.intent.intent})."
 
 
-def count_fixed_tokens(draft: Draft, hidden: Collection[str] = ()) -> int:
+def count_fixed_tokens(prompt: CompiledPrompt, tokens: Tokens) -> int:
     """Count the tokens that stand in no bucket: system, developer, task, and the frame of the blocks."""
-    tokens = draft.inputs.tokens
-    repeated = (draft.inputs.view.system, FRAME, developer_text(draft, hidden))
-    return sum(count_repeated(tokens, text) for text in repeated) + tokens.count(task_text(draft))
+    repeated = (prompt.system, FRAME, prompt.developer)
+    return sum(count_repeated(tokens, text) for text in repeated) + tokens.count(prompt.task)
 
 
 def _verdict(draft: Draft) -> str:
