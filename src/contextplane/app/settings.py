@@ -5,7 +5,15 @@ from typing import Any
 
 from contextplane.model.value import Value
 
-__all__ = ["HandoffSettings", "Settings", "from_environment", "key_passphrase", "signing_key", "tool_environment"]
+__all__ = [
+    "HandoffSettings",
+    "Settings",
+    "from_environment",
+    "key_passphrase",
+    "signing_key",
+    "token_tables",
+    "tool_environment",
+]
 
 _DIGITS = 20
 _TOOL_VARIABLES = frozenset({"LANG", "TZ", "PYTHONPATH"})
@@ -72,6 +80,11 @@ def from_environment() -> Settings:
 def tool_environment() -> dict[str, str]:
     """Return the environment variables that tools receive: language, time zone and `PYTHONPATH`."""
     return {name: value for name, value in os.environ.items() if name in _TOOL_VARIABLES or name.startswith("LC_")}
+
+
+def token_tables() -> str | None:
+    """Read `TIKTOKEN_CACHE_DIR`, the folder in which tiktoken looks for its tables."""
+    return os.environ.get("TIKTOKEN_CACHE_DIR") or None
 
 
 def signing_key() -> bytes | None:

@@ -159,7 +159,7 @@ def find_reasons(
         case.request,
         evidence=case.evidence,
         memories=case.memories,
-        tokens=CALIBRATED1,
+        tokens=source.tokens or CALIBRATED1,
         as_of=case.as_of,
     )
     draft = evaluate_policy(resolve_intent(resolve_scope(redact_inputs(Draft(inputs=inputs)))))

@@ -12,6 +12,7 @@ from contextplane.compiler.assemble import assemble
 from contextplane.compiler.budget import fit_budget
 from contextplane.compiler.digests import digest, digest_of_plain
 from contextplane.compiler.draft import Draft
+from contextplane.compiler.errors import TokensNotGiven
 from contextplane.compiler.evidence import admit_evidence
 from contextplane.compiler.inputs import read_inputs
 from contextplane.compiler.memory import recall_memories
@@ -25,7 +26,7 @@ from contextplane.model.compiled_context import CompiledContext, ContextLedger, 
 from contextplane.model.evidence import EvidenceInput, Memory
 from contextplane.model.invoke import InvokeRequest, RunContext
 from contextplane.model.timestamp import Timestamp
-from contextplane.model.tokens import CALIBRATED1, Tokens
+from contextplane.model.tokens import CALIBRATED1, OFFLINE, Tokens
 
 __all__ = ["COMPILER_VERSION", "STAGES", "Stage", "compile_context", "compile_draft", "compiled_context_hash", "seal"]
 
@@ -112,10 +113,13 @@ def compile_context(  # noqa: PLR0913  the inputs, each of which shapes what is 
     evidence: Sequence[EvidenceInput] = (),
     memories: Sequence[Memory] = (),
     *,
-    tokens: Tokens = CALIBRATED1,
+    tokens: Tokens | None = None,
     as_of: Timestamp | None = None,
 ) -> CompiledContext:
-    """Compile a context, or raise with the stage and the place. `as_of`: the moment to judge freshness."""
+    """Compile a context, or raise with the stage and the place. `as_of`: the moment to judge freshness.
+
+    `tokens`: the counter; by default the one that the pack names.
+    """
     return compile_draft(view, run_context, request, evidence, memories, tokens=tokens, as_of=as_of).seal
 
 
@@ -126,11 +130,12 @@ def compile_draft(  # noqa: PLR0913  the same inputs
     evidence: Sequence[EvidenceInput] = (),
     memories: Sequence[Memory] = (),
     *,
-    tokens: Tokens = CALIBRATED1,
+    tokens: Tokens | None = None,
     as_of: Timestamp | None = None,
 ) -> Draft:
     """Compile a context, and return the parts of all stages with it."""
-    inputs = read_inputs(view, run_context, request, evidence=evidence, memories=memories, tokens=tokens, as_of=as_of)
+    counter = _own_counter(view) if tokens is None else tokens
+    inputs = read_inputs(view, run_context, request, evidence=evidence, memories=memories, tokens=counter, as_of=as_of)
     draft = Draft(inputs=inputs)
     for stage in STAGES:
         try:
@@ -144,6 +149,18 @@ def compile_draft(  # noqa: PLR0913  the same inputs
             record = StageRecord(stage=stage.name, hash=hash_part(part), notes=part.notes)
             draft = replace(draft, stages=(*draft.stages, record))
     return draft
+
+
+def _own_counter(view: PackView) -> Tokens:
+    """The counter that the pack names. One that needs a table is handed in, and not replaced by another."""
+    name = view.pack.pack_meta.token_counter or CALIBRATED1.name
+    if name not in OFFLINE:
+        raise TokensNotGiven(
+            f"the pack counts with {name}, which was not given",
+            at="pack#/pack_meta/token_counter",
+            hint=f"pass a counter of this name as tokens, or name one of {', '.join(OFFLINE)} in the pack",
+        )
+    return OFFLINE[name]
 
 
 def compiled_context_hash(compiled: CompiledContext) -> str:

@@ -36,6 +36,7 @@ __all__ = [
     "PackNotRequested",
     "PrincipalMismatch",
     "RequestIncomplete",
+    "TokensNotGiven",
     "describe_value",
     "find_problems",
     "input_error",
@@ -193,6 +194,13 @@ class ChatToolsTooMany(ContextPlaneError):
 
     code: ClassVar[str] = "chat_tools_too_many"
     family: ClassVar[Family] = "refused"
+
+
+class TokensNotGiven(CompileRefused):
+    """The pack names a token counter that needs a table, and the caller gave none."""
+
+    code: ClassVar[str] = "compile_tokens_not_given"
+    stage: ClassVar[str] = "read"
 
 
 class BudgetInvalid(CompileRefused):

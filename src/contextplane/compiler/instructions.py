@@ -28,7 +28,7 @@ def _developer(draft: Draft, hidden: Collection[str]) -> str:
     allowed = draft.policy.verdict.allowed
     # A denied request has no approval to wait for.
     waits = [_wait(approval, hidden) for approval in draft.tools.approvals if allowed]
-    return "\n".join([_HONOR, _verdict(draft), *_decisions(draft), *filter(None, waits)])
+    return "\n".join([_HONOR, *_decisions(draft), _verdict(draft), *filter(None, waits)])
 
 
 def _task(draft: Draft) -> str:

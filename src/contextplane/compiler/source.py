@@ -15,6 +15,7 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext, Lineage
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
+from contextplane.model.tokens import Tokens
 from contextplane.model.value import Value
 
 __all__ = ["CompiledCase", "PackSource", "add_place", "compile_case", "list_all_items", "place_errors"]
@@ -25,10 +26,20 @@ _FORM_ERRORS = (CaseInvalid, InputInvalid, BudgetInvalid)
 
 
 class PackSource:
-    """A pack to compile from, and where it came from. It is prepared once for each environment."""
+    """A pack to compile from, and where it came from. It is prepared once for each environment.
 
-    def __init__(self, pack: ContextPack, lineage: tuple[Lineage, ...], where: Callable[[str], str]) -> None:
+    `tokens`: the counter, if it is not the pack's own.
+    """
+
+    def __init__(
+        self,
+        pack: ContextPack,
+        lineage: tuple[Lineage, ...],
+        where: Callable[[str], str],
+        tokens: Tokens | None = None,
+    ) -> None:
         self.pack = pack
+        self.tokens = tokens
         self.lineage = lineage
         self.where = where
         self._views: dict[CaseEnvironment, PackView] = {}
@@ -48,6 +59,7 @@ class PackSource:
             case.request,
             case.evidence,
             case.memories,
+            tokens=self.tokens,
             as_of=case.as_of,
         )
 

@@ -13,6 +13,7 @@ from contextplane.compiler.prompt import instruction_block
 from contextplane.compiler.quotation import inline
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import (
+    ArgumentLimit,
     CapabilityMetadata,
     ContextBlock,
     Omission,
@@ -167,12 +168,22 @@ def _describe_tool(view: PackView, tool: SurfacedTool) -> str:
         parts[0] += f" - {inline(description).removesuffix('.')}"
     if evidence := view.evidence_producers.by_tool.get(tool.capability_id):
         parts.append(f"gives {', '.join(evidence)}")
-    limits = [limit for limit in sort_limits(tool.bounds, view.redactor) if limit.argument not in supplied]
-    parts += filter(None, (describe_limit(limit, kind) for limit in limits))
     schema = view.adapters[tool.adapter_id].schema_of(tool.capability)
+    limits = [limit for limit in sort_limits(tool.bounds, view.redactor) if limit.argument not in supplied]
+    if schema is not None:
+        limits = [_without_repetition(limit, schema) for limit in limits]
+    parts += filter(None, (describe_limit(limit, kind) for limit in limits))
     if schema is not None and (arguments := describe_arguments(drop_arguments(schema, supplied))):
         parts.append(f"arguments {arguments}")
     return "; ".join(parts)
+
+
+def _without_repetition(limit: ArgumentLimit, schema: dict[str, Any]) -> ArgumentLimit:
+    """Leave out that an argument is required where the schema says so too."""
+    constraint = limit.constraint
+    if not constraint.required or constraint.unless_approved or limit.argument not in schema.get("required", ()):
+        return limit
+    return replace(limit, constraint=replace(constraint, required=False))
 
 
 def _supplied_names(view: PackView, tool: SurfacedTool) -> tuple[str, ...]:

@@ -205,8 +205,7 @@ class PackView:
     @cached_property
     def system(self) -> str:
         """The system text: who the model is, how it speaks, and what its decisions can end in."""
-        parts = (SYSTEM, tone_text(self.pack.tone_and_comms), decisions_text(self.pack))
-        return "\n\n".join(filter(None, parts))
+        return "\n\n".join(filter(None, (SYSTEM, tone_text(self.pack.tone_and_comms), decisions_text(self.pack))))
 
     @cached_property
     def policy(self) -> PolicyProgram:

@@ -23,6 +23,7 @@ from contextplane.model.terms import (
     Semver,
     Sentence,
 )
+from contextplane.model.tokens import TokenCounterName
 from contextplane.model.value import Document
 
 __all__ = [
@@ -281,8 +282,11 @@ class EnvironmentDefaults(Document, frozen=True):
     region: Identifier
 
 
-class PackMeta(Document, frozen=True):
-    """`pack_id@pack_version` never changes. `ttl_seconds` is for caches: it does not make anything mutable."""
+class PackMeta(Document, frozen=True, omit_defaults=True):
+    """`pack_id@pack_version` never changes. `ttl_seconds` is for caches: it does not make anything mutable.
+
+    `token_counter` counts the tokens of its compiles. Without one, `calibrated1` does, which estimates.
+    """
 
     pack_id: Identifier
     pack_version: Semver
@@ -290,6 +294,7 @@ class PackMeta(Document, frozen=True):
     environment_defaults: EnvironmentDefaults
     ttl_seconds: Annotated[int, Meta(ge=1, le=31_536_000)]
     data_classification: DataClassification
+    token_counter: TokenCounterName | None = None
 
 
 class TaskStep(Document, frozen=True, omit_defaults=True):

@@ -6,7 +6,7 @@ Exact ones are adapters.
 
 from typing import Final, Literal, Protocol
 
-__all__ = ["APPROX4", "CALIBRATED1", "Approx4", "Calibrated1", "TokenCounterName", "Tokens"]
+__all__ = ["APPROX4", "CALIBRATED1", "OFFLINE", "Approx4", "Calibrated1", "TokenCounterName", "Tokens"]
 
 TokenCounterName = Literal["calibrated1", "approx4", "o200k_base", "cl100k_base"]
 """The counters that a pack can name. The last two are exact, for models that use these encodings."""
@@ -94,9 +94,9 @@ class Calibrated1:
                 + 550 * count(b" l")
                 + 395 * count(b"e")
                 + 727 * count(b"j")
-                + 733 * count(b"k")
+                + 690 * count(b"k")
                 + 740 * count(b"h")
-                + 1164 * count(b"f")
+                + 1000 * count(b"f")
                 + 1555 * count(b"m")
             )
         return max(-(-thousandths // _THOUSAND), -(-(len(classes) - blanks) // _BYTES_PER_TOKEN))
@@ -104,3 +104,6 @@ class Calibrated1:
 
 CALIBRATED1 = Calibrated1()
 """The default."""
+
+OFFLINE: dict[str, Tokens] = {APPROX4.name: APPROX4, CALIBRATED1.name: CALIBRATED1}
+"""The counters that are always there, by name."""

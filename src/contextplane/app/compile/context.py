@@ -7,6 +7,7 @@ from contextplane.compiler.overrides import Override, OverrideInvalid, parse_ove
 from contextplane.compiler.report import ContextItem, ItemChange
 from contextplane.compiler.source import CompiledCase, PackSource, compile_case, list_all_items
 from contextplane.model.compiled_context import CompiledContext
+from contextplane.model.tokens import TokenCounterName
 
 if TYPE_CHECKING:
     from contextplane.compiler.chat import ChatRequest
@@ -23,12 +24,20 @@ __all__ = [
     "chat_body",
     "compile_case",
     "complete_case",
+    "count_with",
     "list_all_items",
     "parse_override",
     "pin_request",
     "prompt_text",
     "value_at",
 ]
+
+
+def count_with(source: PackSource, name: TokenCounterName) -> PackSource:
+    """Return the source with another token counter than the pack's."""
+    from contextplane.app.compile.counters import load_counter
+
+    return PackSource(source.pack, source.lineage, source.where, load_counter(name))
 
 
 def prompt_text(context: CompiledContext) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from contextplane.app.compile.counters import choose_counter
 from contextplane.app.packs.files import read_overlay_file, read_pack_file
 from contextplane.app.packs.lint import LintResult, lint
 from contextplane.authoring.source_file import NamedFile, OverlayFile
@@ -61,7 +62,7 @@ def source_from_lint(
     applied = tuple(
         Lineage(ref=str(overlay.overlay.ref), digest=str(Digest.of(overlay.file.canonical))) for overlay in order
     )
-    return PackSource(pack, (*own, *_lineage(catalogs), *applied), result.pack.where)
+    return PackSource(pack, (*own, *_lineage(catalogs), *applied), result.pack.where, choose_counter(pack))
 
 
 def _lineage(catalogs: "Sequence[Candidate]") -> tuple[Lineage, ...]:
@@ -133,4 +134,4 @@ def source_from_registry(
         session, request, RuntimeCapabilities(ontologies=case.environment.ontologies), max_age=max_age
     )
     lineage = tuple(Lineage(ref=str(document.ref), digest=str(document.digest)) for document in resolution.lineage)
-    return PackSource(resolution.view, lineage, lambda at: f"{ref}#{at}")
+    return PackSource(resolution.view, lineage, lambda at: f"{ref}#{at}", choose_counter(resolution.view))

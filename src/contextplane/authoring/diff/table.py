@@ -110,6 +110,7 @@ TABLE: dict[TreePath, Comparer] = {
     ("contract_meta", "created_at"): always("metadata"),
     ("pack_meta", "pack_version"): always("metadata"),
     ("pack_meta", "ttl_seconds"): always("metadata"),
+    ("pack_meta", "token_counter"): always("changes", "what counts its tokens"),
     ("pack_meta", "tenant", "name"): always("metadata", "the tenant's name"),
     ("pack_meta", "tenant", "shared_with"): items("tenant that shares it", more="widens", less="narrows"),
     ("pack_meta", "environment_defaults", "*"): always("locale"),

@@ -20,6 +20,9 @@ rules read it (request.context.refund_amount=4200, user.role='"supervisor"'), or
 --json prints the compiled context, with the overrides and their effects. --prompt prints the exact text for the
 model, --chat a request body.
 
+--tokens chooses what counts the tokens, instead of the pack's counter. calibrated1, the default, estimates; o200k_base
+and cl100k_base are exact and need tiktoken with its tables: pip install 'contextplane[tokens]'.
+
 Examples:
   ctx compile refunds.yaml --request request.yaml              compile a file
   ctx compile ctxpack.support --environment prod --request -   compile what prod pins
@@ -45,10 +48,15 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
+_COUNTERS = ("calibrated1", "approx4", "o200k_base", "cl100k_base")
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_pack_arguments(parser)
     add_request_arguments(parser)
+    parser.add_argument(
+        "--tokens", metavar="NAME", choices=_COUNTERS, help=f"count tokens with another counter: {', '.join(_COUNTERS)}"
+    )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--prompt", action="store_true", help="print the exact text for the model")
     how.add_argument("--chat", choices=("openai", "anthropic"), help="print the body for a chat API of this form")
@@ -58,6 +66,10 @@ def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.compile.context import compile_case
 
     source, case = load_request(args, output)
+    if args.tokens is not None:
+        from contextplane.app.compile.context import count_with
+
+        source = count_with(source, args.tokens)
     overrides = case.overrides
     compiled = compile_case(source, case.file, overrides)
     if args.prompt:

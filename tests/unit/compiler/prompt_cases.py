@@ -1,0 +1,130 @@
+"""Two packs and the requests that are drawn over them, to measure what their prompts share and cost."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from contextplane.compiler.compile import compile_context
+from contextplane.compiler.inputs import read_evidence, read_request, read_run_context
+from contextplane.compiler.view import PackView
+from contextplane.model.compiled_context import CompiledContext
+from contextplane.model.timestamp import Timestamp
+from tests.unit.compiler.scenario import CASE, NOW, inputs, put, view_of
+
+__all__ = [
+    "HELPDESK",
+    "PROMPTS",
+    "compile_request",
+    "draw_helpdesk",
+    "draw_refunds",
+    "helpdesk_view",
+    "piece",
+    "refund_view",
+]
+
+PROMPTS = Path(__file__).resolve().parents[2] / "cases" / "prompts"
+HELPDESK: dict[str, Any] = json.loads((PROMPTS / "helpdesk.json").read_bytes())
+_NAMES = ("Ada", "Bo", "Chen", "Dilnoza", "Emre", "Fatou")
+_PROBLEMS = (
+    "My laptop does not start since this morning.",
+    "I cannot log in from home, it says that my account is locked.",
+    "I need to read the sales dashboard for the report of this quarter.",
+    "What became of my ticket? I have not heard anything for a week.",
+)
+
+
+def refund_view() -> PackView:
+    return view_of(inputs())
+
+
+def helpdesk_view() -> PackView:
+    return view_of({**inputs(), "pack": HELPDESK, "ontologies": ["ont.helpdesk@1.0.0"]})
+
+
+def compile_request(
+    view: PackView, request: dict[str, Any], evidence: list[Any], *, run: dict[str, Any] | None = None
+) -> CompiledContext:
+    return compile_context(
+        view,
+        read_run_context(put(CASE["run_context"], {"/run_budget": _ROOMY, **(run or {})})),
+        read_request(put(CASE["request"], request)),
+        read_evidence(evidence),
+        as_of=Timestamp.parse(NOW),
+    )
+
+
+_ROOMY = {
+    **CASE["run_context"]["run_budget"],
+    "total_tokens": 90_000,
+    "bucket_tokens": dict.fromkeys(CASE["run_context"]["run_budget"]["bucket_tokens"], 9_000),
+}
+
+
+T = TypeVar("T")
+
+
+class Draw:
+    """Draws the same for the same seed, whatever the version of Python."""
+
+    def __init__(self, seed: int) -> None:
+        self._digest = hashlib.sha256(str(seed).encode()).digest()
+
+    def choice(self, options: Sequence[T]) -> T:
+        self._digest = hashlib.sha256(self._digest).digest()
+        return options[int.from_bytes(self._digest[:8], "big") % len(options)]
+
+
+def piece(kind: str, n: int, content: str) -> dict[str, Any]:
+    """A piece of verified evidence that is current."""
+    return {
+        "evidence_ref": f"tool:{kind}:tc_{n}",
+        "type": kind.removeprefix("adp_").replace(".", "_"),
+        "tenant_id": "tenant_acme_prod",
+        "source": kind.partition(".")[0],
+        "trust": "verified",
+        "content": content,
+        "freshness": {"observed_at": "2026-05-04T09:30:00Z"},
+    }
+
+
+def draw_refunds(count: int, seed: int) -> list[CompiledContext]:
+    """Refunds of the shipped pack: other orders, amounts and messages; one in six is denied."""
+    draw, view = Draw(seed), refund_view()
+    compiled = []
+    for n in range(count):
+        order, amount = f"ord_{draw.choice(range(100, 999))}", draw.choice([250, 1200, 2500, 2900, 4200])
+        content = json.dumps({"order_id": order, "total": amount, "status": "delivered"}, separators=(",", ":"))
+        message = draw.choice([f"Refund order {order}.", f"{order} arrived broken.", "Where is my money?"])
+        context = {"refund_amount": amount, "identity_verified": draw.choice(range(6)) < 5}
+        request = {"/input/message": message, "/input/context": context}
+        compiled.append(compile_request(view, request, [piece("adp_orders.lookup", n, content)]))
+    return compiled
+
+
+def draw_helpdesk(count: int, seed: int) -> list[CompiledContext]:
+    """Requests of four intents to a helpdesk with 19 tools; about one in six is denied."""
+    draw, view = Draw(seed), helpdesk_view()
+    intents = ("account.reset", "access.request", "device.replace", "ticket.status")
+    compiled = []
+    for n in range(count):
+        employee = "usr_771"
+        context = {
+            "employee_id": employee,
+            "employment": "active" if draw.choice(range(6)) < 5 else "left",
+            "identity_verified": draw.choice(range(6)) < 5,
+            "device_age_months": draw.choice(range(30, 48)),
+            "device_broken": draw.choice([True, False]),
+            "environment": draw.choice(["production", "test"]),
+        }
+        content = json.dumps({"employee_id": employee, "name": draw.choice(_NAMES), "office": draw.choice(range(1, 9))})
+        request = {
+            "/input/message": draw.choice(_PROBLEMS),
+            "/input/context": context,
+            "/input/intent": draw.choice(intents),
+            "/context_pack_refs": ["ctxpack.helpdesk@1.0.0"],
+        }
+        run = {"/intent": request["/input/intent"], "/safety_mode": "delegated"}
+        compiled.append(compile_request(view, request, [piece("adp_directory.lookup", n, content)], run=run))
+    return compiled
