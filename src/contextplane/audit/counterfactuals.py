@@ -21,8 +21,12 @@ from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
 from contextplane.model.terms import APPROVAL_MODES
+from contextplane.model.timestamp import InvalidTimestamp, Timestamp
+from contextplane.policy.clock import LOCAL_CLOCK, clock_facts
 from contextplane.policy.facts import SCOPE_FACTS
+from contextplane.policy.logic.expression import Expression, LogicFailed, compile_expression, variables
 from contextplane.policy.logic.solver import VariableUses
+from contextplane.policy.logic.strict import operation
 
 __all__ = ["candidate_overrides"]
 
@@ -30,6 +34,10 @@ _OTHER = "other"
 _NOT_TYPEABLE = object()
 _MODE = "/run_context/safety_mode"
 _BUDGET = "/run_context/run_budget"
+_AS_OF = "/as_of"
+_DAY, _WEEK = 24, 168
+"""In hours."""
+
 _REFERENCE_KEYS = {"evidence": "evidence_ref", "memories": "memory_ref"}
 
 
@@ -45,6 +53,7 @@ def candidate_overrides(
         *_piece_overrides(value, item),
         *_mode_overrides(value),
         *_fact_overrides(pack, value),
+        *_clock_overrides(pack, value),
         *_label_overrides(pack),
         *_scope_overrides(pack, intents),
         *_budget_overrides(compiled, item),
@@ -74,6 +83,49 @@ def _fact_overrides(pack: ContextPack, value: Json) -> Iterator[Override]:
         values = [candidate for candidate in typeable if candidate is not _NOT_TYPEABLE]
         for candidate in sorted(values, key=lambda candidate: _distance(now, candidate)):
             yield Override(name=path, at=at, value=candidate)
+
+
+def _clock_overrides(pack: ContextPack, value: Json) -> Iterator[Override]:
+    """Yield a moment for each combination of what conditions say of the clock; the next ones first."""
+    uses, timezone = _uses(pack), pack.pack_meta.environment_defaults.timezone
+    tests = [compile_expression(test) for condition in pack_conditions(pack) for test in _clock_tests(condition)]
+    seen: set[tuple[bool | None, ...]] = set()
+    for moment in _moments(pack, uses, value) if tests else ():
+        facts: dict[str, Json] = {"run": clock_facts(moment, timezone)}
+        outcomes = tuple(_outcome(test, facts) for test in tests)
+        if outcomes not in seen:
+            seen.add(outcomes)
+            yield Override(name="run.as_of", at=_AS_OF, value=str(moment))
+
+
+def _clock_tests(condition: Json) -> Iterator[Json]:
+    """Yield the parts of a condition that read the local clock, and nothing else."""
+    paths = variables(condition)
+    if paths and paths <= LOCAL_CLOCK:
+        yield condition
+    elif not paths.isdisjoint(LOCAL_CLOCK):
+        for part in operation(condition)[1]:
+            yield from _clock_tests(part)
+
+
+def _moments(pack: ContextPack, uses: VariableUses, value: Json) -> Iterator[Timestamp]:
+    """Yield each hour of the week from the moment of the case, then those around each named date."""
+    dates = uses.candidates("run.date") if "run.date" in uses.paths else []
+    for start in (value_at(value, _AS_OF), pack.contract_meta.created_at, *dates):
+        try:
+            text = start if isinstance(start, str) else ""
+            moment = Timestamp.parse(text if "T" in text else f"{text}T00:00:00Z")
+        except InvalidTimestamp:
+            continue
+        hours = range(_WEEK) if "T" in text else range(-_DAY, 2 * _DAY)
+        yield from (Timestamp(seconds=max(0, moment.seconds + hour * 3600), nanos=0) for hour in hours)
+
+
+def _outcome(test: Expression, facts: dict[str, Json]) -> bool | None:
+    try:
+        return test.holds(facts)
+    except LogicFailed:
+        return None
 
 
 def _uses(pack: ContextPack) -> VariableUses:

@@ -124,13 +124,14 @@ def assemble(draft: Draft) -> Draft:
 
     What a model cannot see, it may neither call nor rest on.
     """
+    view = draft.inputs.view
     controls = RuntimeControls(
         must_refuse=draft.decision.guardrails.must_refuse,
         must_escalate=draft.decision.guardrails.must_escalate,
         approval_gates_active=tuple(approval.gate_id for approval in draft.tools.approvals),
         approval_gates=tuple(_approvals(draft)),
         redaction_rules_active=draft.inputs.view.pack.policy_layer.guardrails.redaction_rules,
-        guardrail_messages=_guardrail_messages(draft.inputs.view),
+        guardrail_messages={**view.memoize("guardrail_messages", lambda: _guardrail_messages(view))},
     )
     dropped = {omission.id: omission.reason for omission in draft.budget.omitted}
     prompt = draft.prompt
@@ -159,6 +160,9 @@ def _guardrail_messages(view: PackView) -> dict[str, str]:
 
 def _approvals(draft: Draft) -> Iterator[RequiredApproval]:
     """Yield the required approvals. No call of a tool that was dropped can wait for one."""
+    if not draft.budget.omitted:
+        yield from draft.tools.approvals
+        return
     dropped = {omission.id for omission in draft.budget.omitted}
     kept = {ref for block in draft.tools.blocks if block.block_id not in dropped for ref in block.provenance_refs}
     for approval in draft.tools.approvals:

@@ -315,3 +315,30 @@ def test_a_guardrail_with_a_condition_tells_what_became_of_it(tmp_path: Path, am
     assert 'when {">": [{"var": "request.context.refund_amount"}, 40000]}' in explanation.reasons
     assert explanation.reasons[-1].startswith(line)
     assert explanation.counterfactuals
+
+
+IN_OFFICE_HOURS = {
+    "rule_id": "R_OFFICE_HOURS",
+    "applies_to": {"intent": "support.refund"},
+    "if": {
+        "and": [
+            {"<=": [{"var": "run.weekday"}, 5]},
+            {">=": [{"var": "run.hour"}, 9]},
+            {"<": [{"var": "run.hour"}, 18]},
+            {"!": [{"in": [{"var": "run.date"}, ["2026-11-16", "2026-11-17"]]}]},
+        ]
+    },
+    "then": {"requires": ["order_lookup"]},
+    "else": {"allow": False, "reason": "Refunds are made in office hours."},
+    "rationale": "Somebody must be there.",
+}
+
+
+@pytest.mark.parametrize("as_of", ["2026-11-14T06:00:00Z", None])
+def test_a_closed_window_is_told_with_the_next_moment_at_which_it_is_open(tmp_path: Path, as_of: str | None) -> None:
+    source = source_of(tmp_path, {"/policy_layer/policy_bundles/0/policy_dsl/rules/-": IN_OFFICE_HOURS})
+    explanation = explain(source, case_file(tmp_path, {"/as_of": as_of}, SHOWN), "request")
+    ((change,),) = explanation.counterfactuals
+    # From a Saturday in Kolkata: Monday and Tuesday are frozen, and 9 o'clock on Wednesday is 03:30 in UTC.
+    # Without a moment, the week begins with the pack.
+    assert change.words == f'run.as_of="{"2026-11-18T04:00:00Z" if as_of else "2026-05-11T04:00:00Z"}"'
