@@ -122,7 +122,7 @@ class Runs:
             calls=calls,
             gates={gate.gate_id: (gate.gate.approvers, gate.gate.ttl_seconds) for gate in active},
             requires=requires,
-            attestable=requires - self.view.produced_evidence,
+            attestable=requires - self.view.evidence_producers.names,
             triggered=frozenset(guardrail.id for guardrail in decision.guardrails.triggered),
             admitted=frozenset(level for level in CLASSES if not is_classified_above(level, ceiling)),
             redacted=frozenset(self.pack.policy_layer.guardrails.redaction_rules),

@@ -135,10 +135,10 @@ def _changed_bounds(dice: Dice, bounds: dict[str, Json]) -> dict[str, Json]:
     argument = dice.pick([*bounds, "amount", "key"])
     constraint = changed.setdefault(argument, {})
     roll = dice.below(6)
-    if roll == 0:
-        constraint["max"] = constraint.get("max", 100) + dice.pick([-1, 1])
-    elif roll == 1:
-        constraint["min"] = constraint.get("min", 1) + dice.pick([-1, 1])
+    if roll < 2:
+        name = ("max", "min")[roll]
+        bound = constraint.get(name, 100)
+        constraint[name] = dice.below(50) if isinstance(bound, dict) else bound + dice.pick([-1, 1])
     elif roll == 2:
         constraint["unless_approved"] = not constraint.get("unless_approved", False)
     elif roll == 3:

@@ -20,8 +20,8 @@ from contextplane.authoring.overlay.resolved_view import (
 from contextplane.model.artifact import OverlayChange
 from contextplane.model.json.canonical import canonical
 from tests.support.cases import cases
-from tests.unit.authoring.changes import AMOUNT, GATE, HIGH, RULES, STAFF, VAR, Step, agent_above, overlay
-from tests.unit.authoring.packs import EXAMPLE, leaves, with_changes
+from tests.unit.authoring.changes import AMOUNT, GATE, HIGH, RULES, STAFF, VAR, Step, agent_above, deny, overlay
+from tests.unit.authoring.packs import EXAMPLE, leaves, part, with_changes
 
 IDV = f"{RULES}/R_REFUND_REQUIRES_IDV"
 VERIFIED = {"==": [{"var": "request.context.identity_verified"}, True]}
@@ -317,3 +317,63 @@ def test_words_about_a_tool_are_wording_and_its_arguments_are_behaviour(spec: An
     before = {"description": "Looks up an order.", "arguments": {"order_id": {"type": "string"}}}
     packs = [with_changes([{"at": at, "value": {"lookup": side}}]) for side in (before, before | spec)]
     assert {change.effect for change in compare_packs(*packs)} == effects
+
+
+LIFTABLE = {"at": "/tooling_layer/permissions/2/arg_constraints/amount_inr/unless_approved", "value": True}
+
+
+def test_a_gate_in_more_cases_is_a_way_around_a_bound_that_an_approval_lifts() -> None:
+    more = ((f"{GATE}/when", {">": [VAR, 1000]}),)
+    assert effects(more) == {"narrows"}
+    with pytest.raises(OverlayWidens, match=r"more cases: .*, and an approval lifts a bound of this pack"):
+        effects(more, with_changes([LIFTABLE]))
+    asks = ((f"{HIGH}/if", agent_above(1000)),)
+    assert effects(asks) == {"narrows"}
+    with pytest.raises(OverlayWidens, match="its condition holds in more cases"):
+        effects(asks, with_changes([LIFTABLE]))
+
+
+def test_a_new_rule_may_not_lead_to_a_further_decision() -> None:
+    spec = part(EXAMPLE, "/decision_layer/decision_specs/0")
+    more = {"at": "/decision_layer/decision_specs/-", "value": {**spec, "decision_key": "support.refund.void"}}
+    base = with_changes([more])
+    rule = deny("R_NEW", {">": [VAR, 1]})
+    bound = {**rule, "decision_binding": spec["decision_key"]}
+    assert effects(((f"{RULES}/R_NEW", rule),), base) == {"narrows"}
+    assert effects(((f"{RULES}/R_NEW", bound),), base) == {"narrows"}
+    with pytest.raises(OverlayWidens, match="new rule R_NEW"):
+        effects(((f"{RULES}/R_NEW", {**bound, "decision_binding": "support.refund.void"}),), base)
+
+
+def test_a_rule_mode_that_its_decision_caps_may_lower_that_of_a_tool() -> None:
+    capped = with_changes(
+        [
+            {"at": f"{ASKING}/then/approval_mode"},
+            {"at": "/decision_layer/decision_specs/0/approval_mode", "value": "network"},
+        ]
+    )
+    highest = ((f"{HIGH}/then/approval_mode", "destructive"),)
+    assert effects(highest, with_changes([{"at": f"{ASKING}/then/approval_mode"}])) == {"narrows"}
+    with pytest.raises(OverlayWidens, match="approval mode"):
+        effects(highest, capped)
+
+
+FACTS = [{"var": f"request.context.f{n}"} for n in range(6)]
+
+
+def test_a_widening_is_found_among_many_facts_and_so_is_a_narrowing() -> None:
+    # Each fact has eight classes of values, so that they cannot be tried one by one.
+    parts = [{"<": [fact, 10]} for fact in FACTS]
+    base = with_changes([{"at": f"{ALLOWING}/if", "value": {"and": parts}}])
+    assert effects(((f"{IDV}/if", {"and": [*parts[:5], {"<": [FACTS[5], 9]}]}),), base) == {"narrows"}
+    for looser in (
+        {"and": [*parts[:5], {"<": [FACTS[5], 11]}]},
+        {"and": parts[:5]},
+        {"and": [*parts[:5], {"<": [{"var": ["request.context.f5", 0]}, 10]}]},
+    ):
+        with pytest.raises(OverlayWidens):
+            effects(((f"{IDV}/if", looser),), base)
+    (change,) = compare_packs(
+        base, with_changes([{"at": f"{ALLOWING}/if", "value": {"and": [parts[-1], *parts[:-1]]}}])
+    )
+    assert change.effect == "metadata", "each missing fact denies, in any order"
