@@ -19,6 +19,12 @@ REFS = st.one_of(
         [f"kg:order:o1#snapshot_{SNAPSHOT}", f"kg:invoice:i1#snapshot_{SNAPSHOT}", "kg:order:o1#snapshot_x"]
     ),
 )
+LEFT_OUT: list[list[list[str]]] = [
+    *([], [], [], [["memory_layer"]], [["intelligence_refs"]], [["intelligence_refs", "identity_layer"]]),
+    [["intelligence_refs", "knowledge_graph"], ["memory_layer"]],
+]
+"""What a pack leaves out: mostly nothing."""
+
 MOMENTS = st.sampled_from(["2026-05-04T09:00:00Z", NOW, "2026-05-04T10:00:00Z"])
 
 
@@ -89,6 +95,8 @@ def rules(draw: st.DrawFn) -> Any:  # noqa: ANN401  any JSON
                     {"==": [{"var": "user.role"}, "support_agent"]},
                     {">": [{"var": "request.context.refund_amount"}, 3000]},
                     {"==": [{"var": "request.context.nobody_says"}, 1]},
+                    {"<=": [{"var": "run.weekday"}, 5]},
+                    {">": [{"var": "run.hour"}, 20]},
                     {"+": [1, 1]},
                 ]
             )
@@ -96,6 +104,7 @@ def rules(draw: st.DrawFn) -> Any:  # noqa: ANN401  any JSON
         effect: dict[str, Any] = {
             "allow": draw(st.sampled_from([True, True, False])),
             "prohibits": draw(st.sampled_from([[], ["adp_0.c0"]])),
+            **draw(st.sampled_from([{}, {}, {"requires_approval_gate": ["GATE_FINANCE_APPROVAL"]}])),
         }
         rule = {"rule_id": f"R{n}", "applies_to": {"intent": draw(st.sampled_from(["support.refund", "other"]))}}
         made.append(
@@ -108,7 +117,7 @@ def rules(draw: st.DrawFn) -> Any:  # noqa: ANN401  any JSON
 def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     """The shown scenario with everything about it drawn anew."""
     sizes = st.sampled_from([0, 1, 30, 60, 200, 2000])
-    return inputs(
+    drawn = inputs(
         pack={
             "/tooling_layer": draw(toolings()),
             "/policy_layer/policy_bundles/0/policy_dsl/rules": draw(rules()),
@@ -123,3 +132,6 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         memories=draw(st.lists(memories(), max_size=4)),
         as_of=NOW,
     )
+    for layer, *part in draw(st.sampled_from(LEFT_OUT)):
+        del (drawn["pack"][layer] if part else drawn["pack"])[part[0] if part else layer]
+    return drawn

@@ -86,12 +86,32 @@ def check_sums(given_: dict[str, Any], context: CompiledContext) -> None:
     assert report.bucket_truncations.keys() == report.dropped_block_ids.keys()
 
 
+def check_approvals(given_: dict[str, Any], context: CompiledContext) -> None:
+    """Calls of shown tools wait, and no others; of layers that are left out a run has nothing."""
+    controls, manifests = context.runtime_controls, context.manifests
+    writes = {
+        f"{entry.adapter_id}.{name}": metadata.kind == "write"
+        for entry in manifests.tool_manifest
+        for name, metadata in entry.capability_metadata.items()
+    }
+    assert [approval.gate_id for approval in controls.approval_gates] == [*controls.approval_gates_active]
+    for approval in controls.approval_gates:
+        assert {*approval.capabilities} <= writes.keys()
+        if any(reason.startswith("rule:") for reason in approval.because):
+            assert {name for name, is_write in writes.items() if is_write} <= {*approval.capabilities}
+    if "memory_layer" not in given_["pack"]:
+        assert manifests.memory_manifest == ()
+    if "knowledge_graph" not in given_["pack"].get("intelligence_refs", {}):
+        assert not any(entry.evidence_ref.startswith("kg:") for entry in manifests.evidence_manifest)
+
+
 @settings(deadline=None)
 @given(scenarios())
 def test_every_candidate_is_included_or_omitted_and_sums_match(given_: dict[str, Any]) -> None:
     context = compile_plain(given_)
     check_conserved(given_, context)
     check_sums(given_, context)
+    check_approvals(given_, context)
     assert context.context_ledger.compiled_context_hash == compiled_context_hash(context)
     assert msgspec.json.decode(msgspec.json.encode(context), type=CompiledContext) == context
     parsed = parse_prompt(prompt_text(context.compiled_prompt))
