@@ -14,12 +14,11 @@ import msgspec
 from msgspec.structs import replace
 
 from contextplane.app.packs.files import read_source_file
-from contextplane.authoring.source_file import NamedFile
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.draft import Draft
 from contextplane.compiler.source import PackSource
-from contextplane.compiler.compile import compile_draft
 from contextplane.errors import ContextPlaneError
-from contextplane.evaluation.case_table import CaseTable, read_table, run_table
+from contextplane.evaluation.case_table import read_table, run_table
 from contextplane.model.compiled_context import Lineage
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest
@@ -79,8 +78,8 @@ class PackTable:
     def __init__(self, name: str, pack: Path, table: Path, checks: Path) -> None:
         self.name = name
         self.file = read_source_file(str(pack))
-        self.table_file: NamedFile = read_source_file(str(table))
-        self.table: CaseTable = read_table(self.table_file)
+        self.table_file = read_source_file(str(table))
+        self.table = read_table(self.table_file)
         self.checks = msgspec.convert(read_source_file(str(checks)).file.value, type=Checks)
 
     def failures(self, value: Json = None) -> Iterator[str]:
@@ -96,7 +95,12 @@ class PackTable:
             yield f"{error.code}: {error.message}"
 
     def _check_failures(self, drafts: Mapping[str, Draft | None]) -> Iterator[str]:
-        for check in (*self.checks.calls, *self.checks.approvals, *self.checks.evidence):
+        checks: tuple[Call | Approval | Claim, ...] = (
+            *self.checks.calls,
+            *self.checks.approvals,
+            *self.checks.evidence,
+        )
+        for check in checks:
             draft = drafts[check.case]
             if draft is None:
                 yield f"{check.case}: it was refused, so nothing can be checked in it"
