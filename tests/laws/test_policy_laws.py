@@ -29,6 +29,7 @@ from tests.support.oracle_policy import (
     decide,
     find_active_gates,
     find_fact_problems,
+    limits_by_tool,
     surface_tools,
 )
 from tests.support.policy_cases import (
@@ -136,6 +137,11 @@ def both_agree(dice: Dice, requests: int) -> int:
             tool.capability_id: [[bound.argument, bound.origin, limits(bound)] for bound in tool.bounds]
             for tool in surface.tools
         }
+        call_limits = {
+            tool.capability_id: [[msgspec.to_builtins(limit.limit), limit.origin] for limit in tool.limits]
+            for tool in surface.tools
+        }
+        assert call_limits == limits_by_tool(tooling, facts.intent, [*bounds]), (policy, tooling, given_facts)
         assert bounds == bounds_by_tool(tooling, second, given_facts, [*bounds]), (policy, tooling, given_facts)
         assert gates == find_active_gates(policy, tooling, second, kept, given_facts), (policy, tooling, given_facts)
         assert decision.allowed is not bool(decision.denials)

@@ -95,6 +95,20 @@ def _limits(constraint: Mapping[str, Json], facts: Mapping[str, Json]) -> dict[s
     return limits
 
 
+def limits_by_tool(tooling: Mapping[str, Json], intent: str, names: list[str]) -> dict[str, Json]:
+    """The limits of calls of each of these tools, by the permissions that hold for the intent."""
+    return {
+        name: [
+            [limit, f"permission:{permission['permission_id']}"]
+            for permission in tooling["permissions"]
+            if permission["allow"] and f"{permission['adapter_id']}.{permission['capability']}" == name
+            if intent in permission.get("intents", [intent])
+            for limit in permission.get("limits", [])
+        ]
+        for name in names
+    }
+
+
 def bounds_by_tool(
     tooling: Mapping[str, Json], decision: Mapping[str, Json], facts: Mapping[str, Json], names: list[str]
 ) -> dict[str, Json]:

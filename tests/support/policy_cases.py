@@ -307,6 +307,10 @@ def _permission(dice: Dice, n: int, tool: str) -> dict[str, Json]:
     if dice.chance(40):
         permission["requires_approval_gate"] = _gate_names(dice)
     if dice.chance(30):
+        per = dice.pick(["run", "user", "tenant"])
+        limit: dict[str, Json] = {"per": per} | ({"period": "24h"} if per != "run" else {})
+        most = {"max_calls": 3} if dice.chance(50) else {"sum_of": "amount", "max": 500}
+        permission["limits"] = [limit | most]
         permission["arg_constraints"] = {"amount": {"min": 1}, "other": _constraint(dice)}
     if dice.chance(15):
         permission["intents"] = dice.some(_INTENTS, 2) or [_INTENTS[0]]

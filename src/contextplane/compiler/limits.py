@@ -1,4 +1,4 @@
-"""The limits on the arguments of a tool: as the manifest has them, and in words.
+"""The limits on the arguments and the calls of a tool: as the manifest has them, and in words.
 
 What a redaction hides is in neither: such a bound is named by the fact that it is the value of.
 """
@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from contextplane.compiler.quotation import quote, quote_json
 from contextplane.model.arguments import BoundName, ResolvedConstraint
-from contextplane.model.compiled_context import ArgumentLimit, LimitFact
-from contextplane.policy.decision import ArgumentBound, BoundFact
+from contextplane.model.compiled_context import ArgumentLimit, CallLimitEntry, LimitFact
+from contextplane.policy.decision import ArgumentBound, BoundFact, ToolLimit
 from contextplane.policy.redaction.redactor import Redactor
 
-__all__ = ["ToolKind", "describe_limit", "is_required", "sort_limits"]
+__all__ = ["ToolKind", "describe_call_limit", "describe_limit", "is_required", "sort_call_limits", "sort_limits"]
 
 ToolKind = Literal["read", "write"]
 """Whether a tool can change anything."""
@@ -99,3 +99,18 @@ def _bound_words(limit: ArgumentLimit) -> Iterator[str]:
         yield f"one of {quote_json(constraint.enum)}"
     if constraint.pattern is not None:
         yield f"matching {quote(constraint.pattern)}"
+
+
+def sort_call_limits(limits: Iterable[ToolLimit]) -> tuple[CallLimitEntry, ...]:
+    """The limits of calls in one order, so that theirs in the pack does not matter."""
+    entries = [CallLimitEntry(limit=limit.limit, origin=limit.origin) for limit in limits]
+    return tuple(sorted(entries, key=lambda entry: (describe_call_limit(entry), entry.origin)))
+
+
+def describe_call_limit(entry: CallLimitEntry) -> str:
+    """Describe a limit of calls, such as `at most 3 calls per user in 24h`."""
+    limit = entry.limit
+    what = f"at most {limit.max_calls} call{'' if limit.max_calls == 1 else 's'}"
+    if limit.sum_of is not None:
+        what = f"{limit.sum_of} at most {quote_json(limit.max)} in all"
+    return f"{what} per {limit.per}" + (f" in {limit.period}" if limit.period else "")

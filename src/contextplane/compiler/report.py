@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal, get_args
 
+from contextplane.compiler.limits import describe_call_limit
 from contextplane.model.compiled_context import ArgumentLimit, CompiledContext, RequiredApproval
 from contextplane.model.evidence import Unresolved
 from contextplane.model.value import Value
@@ -145,6 +146,7 @@ def _tool_items(compiled: CompiledContext) -> Iterator[ContextItem]:
         for name in entry.capabilities:
             metadata = entry.capability_metadata.get(name)
             words = [metadata.approval_mode if metadata else "", *describe_limits(entry.constraints.get(name, ()))]
+            words += map(describe_call_limit, entry.limits.get(name, ()))
             tool = f"{entry.adapter_id}.{name}"
             yield ContextItem(kind="tool", id=tool, inside=True, words="; ".join(filter(None, words)), stage="tools")
 

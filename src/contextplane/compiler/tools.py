@@ -8,7 +8,13 @@ from msgspec.structs import replace
 
 from contextplane.compiler.arguments import describe_arguments, drop_arguments, supplied_arguments
 from contextplane.compiler.draft import Draft, ToolsPart
-from contextplane.compiler.limits import ToolKind, describe_limit, sort_limits
+from contextplane.compiler.limits import (
+    ToolKind,
+    describe_call_limit,
+    describe_limit,
+    sort_call_limits,
+    sort_limits,
+)
 from contextplane.compiler.prompt import instruction_block
 from contextplane.compiler.quotation import inline
 from contextplane.compiler.view import PackView
@@ -128,6 +134,7 @@ def _entry(view: PackView, adapter_id: str, tools: list[SurfacedTool]) -> ToolMa
             )
             for tool in tools
         },
+        limits={tool.capability: sort_call_limits(tool.limits) for tool in tools if tool.limits},
     )
 
 
@@ -139,7 +146,7 @@ def _copy_entry(entry: ToolManifestEntry) -> ToolManifestEntry:
         else replace(capability, input_schema=_copy_schema(capability.input_schema))
         for name, capability in entry.capability_metadata.items()
     }
-    return replace(entry, constraints={**entry.constraints}, capability_metadata=metadata)
+    return replace(entry, constraints={**entry.constraints}, capability_metadata=metadata, limits={**entry.limits})
 
 
 def _copy_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -173,6 +180,7 @@ def _describe_tool(view: PackView, tool: SurfacedTool) -> str:
     if schema is not None:
         limits = [_without_repetition(limit, schema) for limit in limits]
     parts += filter(None, (describe_limit(limit, kind) for limit in limits))
+    parts += map(describe_call_limit, sort_call_limits(tool.limits))
     if schema is not None and (arguments := describe_arguments(drop_arguments(schema, supplied))):
         parts.append(f"arguments {arguments}")
     return "; ".join(parts)

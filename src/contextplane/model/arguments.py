@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from contextplane.model.terms import Duration
 from contextplane.model.value import Document
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ArgConstraint",
     "ArgConstraints",
     "BoundName",
+    "CallLimit",
     "CapabilityId",
     "FactReference",
     "PlacedConstraint",
@@ -111,6 +113,28 @@ class ResolvedConstraint(Document, frozen=True, omit_defaults=True):
 
 
 ArgConstraints = dict[ArgumentName, ArgConstraint]
+
+LimitScope = Literal["run", "user", "tenant"]
+
+
+class CallLimit(Document, frozen=True, omit_defaults=True):
+    """How often a tool may be called, or how much an argument may be in all, per run, user or tenant.
+
+    It has `max_calls`, or `sum_of` and `max`. `period` is the time that it counts over: none for a run.
+    """
+
+    per: LimitScope
+    period: Duration | None = None
+    max_calls: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
+    sum_of: ArgumentName | None = None
+    max: Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.max_calls is None) is (self.sum_of is None) or (self.sum_of is None) is not (self.max is None):
+            raise ValueError("a limit has max_calls, or sum_of and max")
+        if (self.per == "run") is not (self.period is None):
+            raise ValueError("a limit per user or tenant has a period, and one per run has none")
+
 
 _CONSTRAINT: dict[str, Any] = {"$ref": "#/$defs/ArgConstraint"}
 _SCOPED: dict[str, Any] = {

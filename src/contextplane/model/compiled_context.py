@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import field
 
-from contextplane.model.arguments import BoundName, ResolvedConstraint
+from contextplane.model.arguments import BoundName, CallLimit, ResolvedConstraint
 from contextplane.model.evidence import EvidenceGate, Trust
 from contextplane.model.terms import ApprovalMode, DataClassification
 from contextplane.model.value import Document
@@ -19,6 +19,7 @@ __all__ = [
     "ArgumentLimit",
     "Bucket",
     "BudgetReport",
+    "CallLimitEntry",
     "CapabilityMetadata",
     "CompiledContext",
     "CompiledPrompt",
@@ -212,13 +213,24 @@ class ArgumentLimit(Document, frozen=True, omit_defaults=True):
     facts: tuple[LimitFact, ...] = ()
 
 
+class CallLimitEntry(Document, frozen=True):
+    """How often a tool may be called, or how much in all, and who says so: `permission:<id>`."""
+
+    limit: CallLimit
+    origin: str
+
+
 class ToolManifestEntry(Document, frozen=True, omit_defaults=True):
-    """The capabilities of one adapter that the run may use. `constraints` bound their arguments."""
+    """The capabilities of one adapter that the run may use. `constraints` bound their arguments.
+
+    `limits` bound how often they are called, and how much in all. The runtime holds them.
+    """
 
     adapter_id: str
     capabilities: tuple[str, ...]
     constraints: dict[str, tuple[ArgumentLimit, ...]] = field(default_factory=dict)
     capability_metadata: dict[str, CapabilityMetadata] = field(default_factory=dict)
+    limits: dict[str, tuple[CallLimitEntry, ...]] = field(default_factory=dict)
 
 
 class EvidenceManifestEntry(Document, frozen=True, omit_defaults=True):

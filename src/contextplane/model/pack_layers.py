@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import force_setattr
 
-from contextplane.model.arguments import ArgConstraints, RuleConstraints, parse_rule_constraints
+from contextplane.model.arguments import ArgConstraints, CallLimit, RuleConstraints, parse_rule_constraints
 from contextplane.model.terms import ApprovalMode, Identifier, JsonLogic, Names, Sentence
 from contextplane.model.value import Document
 
@@ -248,7 +248,8 @@ class Adapter(Document, frozen=True, omit_defaults=True):
 class Permission(Document, frozen=True, omit_defaults=True):
     """Exposes one capability of one adapter. `produces` names the evidence that its result is.
 
-    `intents`: the only intents that it holds for. Without it, it holds for all.
+    `intents`: the only intents that it holds for. Without it, it holds for all. `limits`: how often it may be called,
+    and how much in all.
     """
 
     permission_id: Identifier
@@ -259,6 +260,7 @@ class Permission(Document, frozen=True, omit_defaults=True):
     arg_constraints: ArgConstraints = field(default_factory=dict)
     produces: Names = ()
     intents: Names = ()
+    limits: tuple[CallLimit, ...] = ()
 
     @property
     def gate_ids(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import field
 
-from contextplane.model.arguments import BoundName, ResolvedConstraint
+from contextplane.model.arguments import BoundName, CallLimit, ResolvedConstraint
 from contextplane.model.json.canonical import Json
 from contextplane.model.pack_layers import Effect
 from contextplane.model.terms import ApprovalMode
@@ -24,6 +24,7 @@ __all__ = [
     "RuleEffect",
     "RuleError",
     "RuleIdle",
+    "ToolLimit",
     "TriggerKind",
     "TriggeredGuardrail",
     "UndecidedKind",
@@ -122,6 +123,16 @@ class ArgumentBound(Value, frozen=True):
     def is_general(self) -> bool:
         """Whether a rule sets it for every tool, so that its `required` does not hold for calls that read."""
         return self.capability is None and self.origin.startswith("rule:")
+
+
+class ToolLimit(Value, frozen=True):
+    """How often a tool may be called, or how much in all. The runtime holds it.
+
+    `origin` is `permission:<id>`.
+    """
+
+    limit: CallLimit
+    origin: str
 
 
 class BundleEffects(Value, frozen=True):

@@ -15,7 +15,7 @@ from contextplane.model.pack_layers import Adapter, Permission, ToolingLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, OnDeny, at_most
 from contextplane.model.value import Value
 from contextplane.policy.bounds import DeclaredBound, DeclaredBounds, permission_references
-from contextplane.policy.decision import ArgumentBound, PolicyDecision
+from contextplane.policy.decision import ArgumentBound, PolicyDecision, ToolLimit
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.validation import (
     GateUnknown,
@@ -88,6 +88,7 @@ class SurfacedTool(Value, frozen=True):
     gate_ids: tuple[str, ...]
     bounds: tuple[ArgumentBound, ...]
     produces: tuple[str, ...]
+    limits: tuple[ToolLimit, ...]
     at: str
 
     @property
@@ -165,6 +166,11 @@ class _Candidate:
             for place, permission in allowing
             for placed in placed_constraints(permission.arg_constraints)
         )
+        self.limits = tuple(
+            ToolLimit(limit=limit, origin=f"permission:{permission.permission_id}")
+            for _, permission in allowing
+            for limit in permission.limits
+        )
         self.produces = tuple(dict.fromkeys(name for _, permission in allowing for name in permission.produces))
 
     def reasons(self, limits: _Limits) -> Iterator[Reason]:
@@ -207,6 +213,7 @@ class _Candidate:
                 *(bound for bound in decision.arg_constraints if bound.capability in (None, self.id)),
             ),
             produces=self.produces,
+            limits=self.limits,
             at=self.at,
         )
 

@@ -78,6 +78,7 @@ def _narrowing() -> Iterator[Step]:
         yield ((f"{REFUND}/arg_constraints/arg_{n}", {"required": True}),)
         yield ((f"{REFUND}/arg_constraints/arg_{n}", {"max": n, "unless_approved": True}),)
         yield ((f"{REFUND}/arg_constraints/currency", {"enum": [f"C{n}"]}),)
+        yield ((f"{REFUND}/limits", [{"per": "user", "period": f"{n}h", "max_calls": n}]),)
         yield ((f"{REFUND}/arg_constraints/order_id", {"equals": {"var": f"request.context.order_{n}"}}),)
         yield ((f"{REFUND}/arg_constraints/arg_{n}", {"max": {"var": f"request.context.total_{n}"}}),)
         yield ((f"{HIGH}/then/arg_constraints", {TOOL: {"amount_inr": {"max": n}, "pattern": {"max": n}}}),)

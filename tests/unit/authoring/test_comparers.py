@@ -377,3 +377,32 @@ def test_a_widening_is_found_among_many_facts_and_so_is_a_narrowing() -> None:
         base, with_changes([{"at": f"{ALLOWING}/if", "value": {"and": [parts[-1], *parts[:-1]]}}])
     )
     assert change.effect == "metadata", "each missing fact denies, in any order"
+
+
+LIMITED = "/tooling_layer/permissions/2/limits"
+DAILY = {"per": "user", "period": "24h", "max_calls": 3}
+TOTAL = {"per": "run", "sum_of": "amount_inr", "max": 500}
+
+
+@cases(
+    ("old", "new", "effect", "words"),
+    [
+        ([DAILY], [{**DAILY, "max_calls": 2}], "narrows", "the most of calls per user in 24h was 3, now 2"),
+        ([DAILY], [{**DAILY, "max_calls": 4}], "widens", "the most of calls per user in 24h was 3, now 4"),
+        ([TOTAL], [{**TOTAL, "max": 400}], "narrows", "the most of amount_inr per run was 500, now 400"),
+        ([TOTAL], [{**TOTAL, "max": 600}], "widens", "the most of amount_inr per run was 500, now 600"),
+        ([TOTAL], [TOTAL, DAILY], "narrows", "new limit of calls per user in 24h"),
+        ([TOTAL, DAILY], [TOTAL], "widens", "the limit of calls per user in 24h is gone"),
+        (None, [TOTAL], "narrows", "new limit of amount_inr per run"),
+        ([DAILY], None, "widens", "the limit of calls per user in 24h is gone"),
+    ],
+)
+def test_a_lower_limit_of_calls_narrows(old: Any, new: Any, effect: str, words: str) -> None:  # noqa: ANN401  any JSON
+    packs = [with_changes([{"at": LIMITED, "value": side}] if side else []) for side in (old, new)]
+    (change,) = compare_packs(*packs)
+    assert (change.effect, change.words) == (effect, f"permission adp_payments.issue_refund: {words}")
+
+
+def test_another_period_is_another_limit() -> None:
+    packs = [with_changes([{"at": LIMITED, "value": [{**DAILY, "period": period}]}]) for period in ("24h", "1h")]
+    assert {change.effect for change in compare_packs(*packs)} == {"narrows", "widens"}

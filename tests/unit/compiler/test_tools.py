@@ -182,3 +182,21 @@ def test_a_tool_whose_arguments_are_none_takes_none() -> None:
     context = compile_scenario(pack={SPECS.format(0): {"lookup": {"arguments": {}}}})
     metadata = context.manifests.tool_manifest[0].capability_metadata["lookup"]
     assert metadata.input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def test_limits_of_calls_stand_in_the_line_and_in_the_manifest() -> None:
+    limits = [
+        {"per": "user", "period": "24h", "max_calls": 3},
+        {"per": "run", "max_calls": 1},
+        {"per": "tenant", "period": "30d", "sum_of": "amount_inr", "max": 100000},
+    ]
+    contexts = [
+        compile_scenario(pack={"/tooling_layer/permissions/2/limits": order}) for order in (limits, limits[::-1])
+    ]
+    line = tool_lines(contexts[0])["adp_payments.issue_refund"]
+    assert line.endswith(
+        "; amount_inr at most 100000 in all per tenant in 30d; at most 1 call per run; at most 3 calls per user in 24h"
+    )
+    entry = plain(contexts[0].manifests.tool_manifest[2])["limits"]["issue_refund"]
+    assert entry[2] == {"limit": limits[0], "origin": "permission:p_issue_refund"}
+    assert contexts[0].manifests.tool_manifest == contexts[1].manifests.tool_manifest

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.model.arguments import ResolvedConstraint
+from contextplane.model.arguments import CallLimit, ResolvedConstraint
 from contextplane.policy.arguments import violations
 from contextplane.policy.decision import ArgumentBound
 from contextplane.policy.engine import PolicyProgram
@@ -187,3 +187,23 @@ def test_an_argument_with_the_name_of_a_capability_is_refused() -> None:
         tools({}, policy)
     assert caught.value.at is not None
     assert caught.value.at.endswith("/rules/0/then/arg_constraints/adp_payments.issue_refund")
+
+
+@cases(
+    "limit",
+    [
+        {"per": "user", "period": "24h"},
+        {"per": "user", "max_calls": 3},
+        {"per": "run", "period": "24h", "max_calls": 3},
+        {"per": "run", "sum_of": "amount"},
+        {"per": "run", "max": 5},
+        {"per": "run", "max_calls": 3, "sum_of": "amount", "max": 5},
+        {"per": "run", "max_calls": 3, "max": 5},
+        {"per": "run", "max_calls": 0},
+        {"per": "agent", "max_calls": 3},
+        {"per": "user", "period": "1 day", "max_calls": 3},
+    ],
+)
+def test_a_limit_counts_calls_or_sums_an_argument_over_a_period_or_a_run(limit: dict[str, Any]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(limit, CallLimit)

@@ -16,6 +16,7 @@ from contextplane.authoring.diff.comparers import (
     format_value,
     items,
     max_mode,
+    number,
 )
 from contextplane.authoring.diff.tree import (
     Effect,
@@ -47,6 +48,9 @@ __all__ = [
     "argument_required",
     "argument_unless_approved",
     "bundle_added",
+    "call_limit",
+    "call_limit_added",
+    "call_limit_removed",
     "capabilities",
     "capability_mode",
     "fact_type",
@@ -383,6 +387,25 @@ def argument_unless_approved(pair: Pair) -> Iterator[Difference]:
     lifts = "an approval now lifts" if pair.new is True else "no approval lifts any more"
     for difference in flag("", true="widens", false="narrows", absent=False)(pair):
         yield Difference(effect=difference.effect, words=f"{lifts} what bounds the {_argument(pair)}")
+
+
+def call_limit(pair: Pair) -> Iterator[Difference]:
+    """Compare the most of a limit of calls: the lower, the stricter."""
+    yield from number(f"the most {_limit_words(pair.path[-2])}", higher="widens", lower="narrows")(pair)
+
+
+def call_limit_added(pair: Pair) -> Difference:
+    return Difference(effect="narrows", words=f"new limit {_limit_words(pair.name)}")
+
+
+def call_limit_removed(pair: Pair) -> Difference:
+    return Difference(effect="widens", words=f"the limit {_limit_words(pair.name)} is gone")
+
+
+def _limit_words(name: str) -> str:
+    """Describe what a limit of this id bounds: `of calls per user in 24h`."""
+    per, period, argument = name.split("#", maxsplit=1)[0].split(".", maxsplit=2)
+    return f"of {argument or 'calls'} per {per}" + (f" in {period}" if period else "")
 
 
 def unless_argument(comparer: Comparer) -> Comparer:

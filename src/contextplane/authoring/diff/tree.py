@@ -55,6 +55,7 @@ _ID_FIELDS: dict[str, tuple[str, ...]] = {
     "facts": ("path",),
     "must_refuse": ("id",),
     "must_escalate": ("id",),
+    "limits": ("per", "period", "sum_of"),
 }
 """The lists whose entries have an id, and the fields that make up the id."""
 

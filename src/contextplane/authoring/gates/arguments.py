@@ -150,11 +150,44 @@ def _named_arguments(subject: Subject) -> Iterator[tuple[str, str, str]]:
             yield from ((f"{at}/steps/{s}/params{pointer([name])}", step.tool, name) for name in step.params)
 
 
+def sums_can_be_made(subject: Subject) -> Iterator[Violation]:
+    """An argument whose sum is limited is a number of 0 or more in every call."""
+    for at, permission in subject.permissions:
+        for n, limit in enumerate(permission.limits):
+            if limit.sum_of is not None and not _is_amount(permission.arg_constraints.get(limit.sum_of)):
+                yield Violation(
+                    at=f"{at}/limits/{n}/sum_of",
+                    cause=f"a call may leave {limit.sum_of} out, or lower the sum with a negative one",
+                    cure="constrain it with required: true and a min of 0 or more, without unless_approved",
+                )
+
+
+def _is_amount(constraint: ArgConstraint | None) -> bool:
+    """Whether every call has the argument, and no approval lets it be negative."""
+    if constraint is None or not constraint.required or constraint.unless_approved:
+        return False
+    return isinstance(constraint.min, int | float) and constraint.min >= 0
+
+
+def limits_are_said_once(subject: Subject) -> Iterator[Violation]:
+    """No permission has two limits of one kind over one period: the lower one holds."""
+    for at, permission in subject.permissions:
+        seen: set[tuple[str, str | None, str | None]] = set()
+        for n, limit in enumerate(permission.limits):
+            kind = (limit.per, limit.period, limit.sum_of)
+            if kind in seen:
+                cause = "there is a limit of this kind over this period already, and the lower one holds"
+                yield Violation(at=f"{at}/limits/{n}", cause=cause, cure="keep the one that is meant")
+            seen.add(kind)
+
+
 LAWS: tuple[Law[Subject], ...] = (
     Law(gate="integrity", code="argument_scope_unknown", check=scopes_name_a_capability),
     Law(gate="integrity", code="argument_scope_unclear", check=scopes_are_clear),
     Law(gate="integrity", code="arguments_described_twice", check=arguments_are_described_once),
     Law(gate="integrity", code="argument_undeclared", check=constrained_arguments_are_declared),
+    Law(gate="risk", code="call_limit_unsummable", check=sums_can_be_made),
+    Law(gate="risk", code="call_limit_repeated", check=limits_are_said_once),
     Law(gate="policy", code="argument_fact_unknown", check=bounds_refer_to_known_facts),
     Law(gate="risk", code="argument_omittable", check=bounds_by_facts_are_required, severity="warning"),
     Law(gate="risk", code="argument_bounds_wrong", check=argument_bounds_leave_something),
