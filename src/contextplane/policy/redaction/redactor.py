@@ -15,7 +15,7 @@ from contextplane.policy.detect.secrets import may_hold_secret, secret_spans
 from contextplane.policy.redaction.folded_text import FoldedText, fold
 from contextplane.policy.redaction.rules import ALWAYS_ACTIVE, MASK, REDACTIONS, UNNAMED, FieldNames, RedactionWay, mask
 from contextplane.policy.redaction.schema_marks import SchemaMarks
-from contextplane.policy.redaction.shapes import SHAPES, TextProfile
+from contextplane.policy.redaction.shapes import SHAPES, Shape, TextProfile
 from contextplane.policy.regex_safety import lazy_regex
 
 __all__ = ["MaskedText", "MaskedValue", "Redaction", "Redactor"]
@@ -29,6 +29,7 @@ _NESTED = 4
 
 _BLANK = "\ufffc"
 _LEAST_DIGITS = 8
+_MEMO_LIMIT = 4096
 _NO_VALUES = frozenset({"null", "true", "false"})
 _TOKEN = lazy_regex(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++')
 # Members of objects inside other text: JSON that is cut off, JSON lines, quoted JSON, the output of a program.
@@ -78,11 +79,13 @@ class Redactor:
     def __init__(self, rules: Iterable[str] = ()) -> None:
         self.active: Collection[str] = frozenset(rules) & REDACTIONS | frozenset(ALWAYS_ACTIVE)
         self._fields = FieldNames(self.active)
+        self._names: dict[str, MaskedText] = {}
         self._shapes = tuple(
             (next(name for name in shape.rules if name in self.active), shape)
             for shape in SHAPES
             if not self.active.isdisjoint(shape.rules)
         )
+        self._shapes_without_digit = tuple((rule, shape) for rule, shape in self._shapes if not shape.has_digit)
 
     def is_clear(self, text: str) -> bool:
         """Whether nothing in a text, or in any of several lines of text, can be masked: a fast test.
@@ -95,7 +98,7 @@ class Redactor:
         profile = TextProfile(fold(text).text)
         if may_hold_secret(profile.text, profile.lowered):
             return False
-        if any([shape.is_possible(profile) for _, shape in self._shapes]):  # noqa: C419  a list is faster
+        if any([shape.is_possible(profile) for _, shape in self._shapes_in(profile)]):  # noqa: C419  a list is faster
             return False
         if ":" not in text or _MEMBER_END().search(profile.text) is None:
             return True
@@ -152,6 +155,16 @@ class Redactor:
         """The active rule that masks members of this name."""
         return self._fields.rule(name)
 
+    def mask_name(self, name: str) -> MaskedText:
+        """Mask the name of a member, which may be a value. Names are few, so the results are kept."""
+        masked = self._names.get(name)
+        if masked is None:
+            masked = MaskedText(name) if _is_short_word(name) else self._mask(name, "", None, 0)
+            if len(self._names) >= _MEMO_LIMIT:
+                self._names.clear()
+            self._names[name] = masked
+        return masked
+
     def _plain_edits(self, text: str, name: str) -> Iterator[_Edit]:
         """Yield the edits of a text that is no JSON, in order and apart from each other."""
         folded = fold(text)
@@ -167,9 +180,13 @@ class Redactor:
         profile = TextProfile(text, name)
         if may_hold_secret(text, profile.lowered):
             yield from secret_spans(text)
-        for rule, shape in self._shapes:
+        for rule, shape in self._shapes_in(profile):
             if shape.is_possible(profile):
                 yield from ((start, end, rule) for start, end in shape.find(profile))
+
+    def _shapes_in(self, profile: TextProfile) -> Sequence[tuple[str, Shape]]:
+        """The active shapes, without those that a text without a digit cannot hold."""
+        return self._shapes if profile.has_digit else self._shapes_without_digit
 
     def _member_spans(self, text: str) -> Iterator[tuple[int, int, str, bool]]:
         """Yield the values of members in a text, and whether each is a number, which gets quotes."""
@@ -219,6 +236,11 @@ def _is_json(text: str) -> bool:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return False
     return True
+
+
+    """Whether a text is a word of few letters or digits: every shape is longer."""
+    """Whether a text is a word of few letters or digits: no shape is that short and has no other characters."""
+    return len(text) <= _LEAST_DIGITS and text.isalnum()
 
 
 def _is_mask(text: str) -> bool:
@@ -305,7 +327,7 @@ class _JsonPass:
         frame.name = _decode_text(self._text[start:end])
         if self._hidden is not None:
             return
-        masked = self._redactor._mask(frame.name, "", None, 0)  # noqa: SLF001  the same class of work
+        masked = self._redactor.mask_name(frame.name)
         if masked.redactions:
             number = frame.names[masked.text] = frame.names.get(masked.text, 0) + 1
             frame.name = masked.text if number == 1 else f"{masked.text} {number}"
@@ -321,7 +343,7 @@ class _JsonPass:
         is_value = raw not in _NO_VALUES if way == "field" else raw != "null"
         if rule is not None and is_value and content.strip() and not _is_mask(content):
             yield _Edit(start, end, f'"{mask(rule)}"', (Redaction(rule, way, self._place()),))
-        elif is_text or len(raw) >= _LEAST_DIGITS:
+        elif not _is_short_word(content) and (is_text or len(raw) >= _LEAST_DIGITS):
             name = self._frames[-1].name if self._frames else ""
             masked = self._redactor._mask(content, name, None, self._depth - 1 if is_text else 0)  # noqa: SLF001
             if masked.redactions:

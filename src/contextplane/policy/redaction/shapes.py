@@ -35,7 +35,7 @@ _RECORD_ID = lazy_regex(
 class TextProfile:
     """A folded text, and what is asked of it before any shape is looked for. `name`: its field."""
 
-    __slots__ = ("_may_hold_number", "_numbers", "lowered", "name", "text")
+    __slots__ = ("_may_hold_number", "_numbers", "_words", "lowered", "name", "text")
 
     def __init__(self, text: str, name: str = "") -> None:
         self.text = text
@@ -44,6 +44,7 @@ class TextProfile:
         # Not cached properties: each of those takes a lock.
         self._may_hold_number: bool | None = None
         self._numbers: str | None = None
+        self._words: frozenset[str] | None = None
 
     @property
     def may_hold_number(self) -> bool:
@@ -58,6 +59,17 @@ class TextProfile:
             self._numbers = _RECORD_ID().sub(lambda match: _BLANK * len(match[0]), self.text)
         return self._numbers
 
+    @property
+    def words(self) -> frozenset[str]:
+        """The words of the text, in lower case."""
+        if self._words is None:
+            self._words = frozenset(_WORD().findall(self.lowered))
+        return self._words
+
+    @property
+    def has_digit(self) -> bool:
+        return _DIGIT().search(self.text) is not None
+
     def is_reference(self, start: int) -> bool:
         """Whether the words before a number, or the name of its field, say that it is the number of a record."""
         before = self.text[max(0, start - _REFERENCE_REACH) : start]
@@ -66,6 +78,8 @@ class TextProfile:
         return _REFERENCE().search(before) is not None or _AFTER_LETTER().search(before) is not None
 
 
+_WORD = lazy_regex(r"[a-z]+")
+_DIGIT = lazy_regex(r"[0-9]")
 _REFERENCE_REACH = 40
 _REFERENCE = lazy_regex(
     r"(?:^|[^A-Za-z])(?:order|invoice|ticket|tracking|shipment|reference|ref|txn|transaction|sku|case|booking|awb|parcel"
@@ -77,16 +91,27 @@ _AFTER_LETTER = lazy_regex(r"[A-Za-z][-_#/]\Z")
 
 
 class Shape(NamedTuple):
-    """A shape. The first active rule of `rules` masks it. `is_possible`: a fast test before `find`."""
+    """A shape. The first active rule of `rules` masks it. `is_possible`: a fast test before `find`.
+
+    `has_digit`: whether every text of this shape has a digit.
+    """
 
     rules: tuple[str, ...]
     is_possible: Callable[[TextProfile], bool]
     find: Callable[[TextProfile], Iterator[Span]]
+    has_digit: bool = True
 
 
 def _holds(*hints: str) -> Callable[[TextProfile], bool]:
     """A test for texts that hold one of these, in lower case."""
     return lambda profile: any([hint in profile.lowered for hint in hints])  # noqa: C419  a list is faster
+
+
+def _has_word(words: str, *hints: str) -> Callable[[TextProfile], bool]:
+    """A test for texts with one of these words, or that hold one of the hints, in lower case."""
+    names = frozenset(words.split())
+    holds = _holds(*hints)
+    return lambda profile: holds(profile) or not names.isdisjoint(profile.words)
 
 
 def _holds_number(profile: TextProfile) -> bool:
@@ -275,6 +300,7 @@ _GROUPED = lazy_regex(
     r"|0[1-9](?:[ .-][0-9]{2}){4}|\(?0[0-9]{1,4}\)?[ /-][0-9]{3,8}(?:[ -][0-9]{3,4}){0,2}|[6-9][0-9]{4}[ -][0-9]{5}"
     r")(?![0-9A-Za-z]|[.-][0-9])"
 )
+_PHONE_HINTS = ("phone", "mobile", "whatsapp", "telefon")
 _PHONE_WORDS = ("phone", "mobile", "mob", "cell", "tel", "whatsapp", "call", "sms", "fax", "reach", "contact", "dial")
 _PHONE_BESIDE = lazy_regex(
     rf"(?<![A-Za-z])(?:{'|'.join(_PHONE_WORDS)}|telephone|telefon|my number|text me)(?![a-z]{{3}})[^0-9\n@]{{0,20}}"
@@ -316,6 +342,17 @@ _IPV4 = lazy_regex(
 )
 _IPV6 = lazy_regex(r"(?<![0-9A-Za-z:.])[0-9A-Fa-f:]{2,39}+(?:\.[0-9]{1,3}){0,3}(?![0-9A-Za-z:])")
 _HEXTETS, _LONG_HEXTET = 8, 3
+
+
+_DOTTED = lazy_regex(r"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]")
+_COLONS = lazy_regex(r"::|(?:[0-9A-Fa-f]:[0-9A-Fa-f]{1,3}){3}|[0-9A-Fa-f]{4}:[0-9A-Fa-f]{1,4}:[0-9A-Fa-f]{1,4}:")
+
+
+def _may_be_ip(profile: TextProfile) -> bool:
+    text = profile.text
+    return (text.count(".") > 2 and _DOTTED().search(text) is not None) or (  # noqa: PLR2004  between four numbers
+        text.count(":") > 1 and _COLONS().search(text) is not None
+    )
 
 
 def _ip_addresses(profile: TextProfile) -> Iterator[Span]:
@@ -372,45 +409,11 @@ def _streets(profile: TextProfile) -> Iterator[Span]:
     yield from (match.span("value") for match in _ADDRESS_LINE().finditer(profile.text))
 
 
-_STREET_HINTS = (
-    *(
-        "street",
-        "st",
-        "ave",
-        "road",
-        "rd",
-        "lane",
-        "ln",
-        "drive",
-        "dr",
-        "blvd",
-        "boulevard",
-        "ct",
-        "court",
-        "way",
-        "pl",
-    ),
-    *(
-        "sq",
-        "terrace",
-        "close",
-        "marg",
-        "nagar",
-        "hwy",
-        "highway",
-        "pkwy",
-        "parkway",
-        "circle",
-        "crescent",
-        "stra",
-        "weg",
-    ),
-    *("gasse", "allee", "address"),
+_may_be_street = _has_word(
+    "street st avenue ave road rd lane ln drive dr boulevard blvd court ct way place pl square sq terrace close marg "
+    "nagar highway hwy parkway pkwy circle crescent address",
+    *("stra\u00dfe", "strasse", "str.", "weg ", "platz ", "gasse ", "allee "),
 )
-
-
-def _may_be_street(profile: TextProfile) -> bool:
-    return any(map(str.isdigit, profile.text)) and any(hint in profile.lowered for hint in _STREET_HINTS)
 
 
 SHAPES: tuple[Shape, ...] = (
@@ -426,25 +429,40 @@ SHAPES: tuple[Shape, ...] = (
     Shape(("tax_id",), _holds_number, _national("CPF of a taxpayer")),
     Shape(
         ("tax_id",),
-        _holds("tax", "tin", "ein", "vat", "ust", "gst", "utr", "tfn", "nif", "cnpj", "steuer"),
+        _has_word("tin ein fein itin vat ust ustid ustidnr gst gstin utr tfn nif cnpj", "tax", "steuer"),
         _values(_TAX_BESIDE, 6),
     ),
     Shape(("passport",), _holds("passport", "reisepass", "passeport"), _values(_PASSPORT, 5)),
-    Shape(("passport",), _holds("<<"), _spans(_MACHINE_LINE)),
+    Shape(("passport",), _holds("<<"), _spans(_MACHINE_LINE), has_digit=False),
     Shape(("driving_licence",), _holds("driv", "hrerschein", "conduire"), _values(_LICENCE_BESIDE, 4)),
     Shape(("driving_licence",), _holds_number, _spans(_LICENCE)),
     Shape(("cvv",), _holds("cvv", "cvc", "verification", "security code"), _values(_CVV)),
-    Shape(("bank_account",), _holds("acc", "a/c", "routing", "sort", "konto"), _values(_ACCOUNT, 6)),
-    Shape(("upi_id",), _holds("@"), _upi_ids),
-    Shape(("email",), _holds("@"), _emails),
-    Shape(("phone",), _holds_number, _phones),
-    Shape(("phone",), _holds(*_PHONE_WORDS, "my number", "text me"), _labelled_phones),
-    Shape(("date_of_birth",), _holds("birth", "dob", "d.o.b", "born", "geb", "naissance", "nacim"), _values(_BIRTH)),
-    Shape(("ip_address",), lambda profile: "." in profile.text or ":" in profile.text, _ip_addresses),
     Shape(
-        ("name",), _holds("mr", "ms", "mx", "dr", "prof", "herr", "frau", "shri", "smt", "mme", "name"), _values(_NAME)
+        ("bank_account",),
+        _holds("account", "acct", "acc no", "a/c", "routing", "sort code", "sort_code", "kontonummer"),
+        _values(_ACCOUNT, 6),
     ),
-    Shape(("name",), _holds("name"), _values(_NAME_LINE)),
+    Shape(("upi_id",), _holds("@"), _upi_ids, has_digit=False),
+    Shape(("email",), _holds("@"), _emails, has_digit=False),
+    Shape(("phone",), _holds_number, _phones),
+    Shape(
+        ("phone",),
+        _has_word("tel mob cell call fax reach contact dial sms text number", *_PHONE_HINTS),
+        _labelled_phones,
+    ),
+    Shape(
+        ("date_of_birth",),
+        _has_word("dob born geboren", "birth", "d.o.b", "geburtsdatum", "naissance", "nacim"),
+        _values(_BIRTH),
+    ),
+    Shape(("ip_address",), _may_be_ip, _ip_addresses),
+    Shape(
+        ("name",),
+        _has_word("mr mrs ms mx dr prof herr frau shri smt mme", "name is", "name's"),
+        _values(_NAME),
+        has_digit=False,
+    ),
+    Shape(("name",), _holds("name"), _values(_NAME_LINE), has_digit=False),
     Shape(("address",), _may_be_street, _streets),
 )
 """Every shape of personal data. Those of secrets are found by `detect.secrets`."""
