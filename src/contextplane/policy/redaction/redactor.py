@@ -238,8 +238,8 @@ def _is_json(text: str) -> bool:
     return True
 
 
+def _is_short_word(text: str) -> bool:
     """Whether a text is a word of few letters or digits: every shape is longer."""
-    """Whether a text is a word of few letters or digits: no shape is that short and has no other characters."""
     return len(text) <= _LEAST_DIGITS and text.isalnum()
 
 
