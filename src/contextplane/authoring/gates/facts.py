@@ -5,10 +5,11 @@ them, or has a default.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from typing import assert_never
 
-from contextplane.authoring.conditions import PlacedCondition, conditions
+from contextplane.authoring.conditions import PlacedCondition, conditions, conditions_by_place
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import DecisionDocument, Subject, enumerate_places
 from contextplane.model.json.canonical import Json
@@ -18,7 +19,7 @@ from contextplane.model.suggestion import did_you_mean
 from contextplane.model.timestamp import InvalidTimestamp, Timestamp
 from contextplane.policy.clock import CLOCK_FACTS, CLOCK_NUMBERS, CLOCK_TEXTS, LOCAL_CLOCK, is_timezone
 from contextplane.policy.logic.condition import required_paths
-from contextplane.policy.logic.solver import path_of
+from contextplane.policy.logic.solver import path_of, solve
 from contextplane.policy.logic.strict import COMPARISONS, ORDERINGS, operation
 from contextplane.policy.request_facts import has_type, request_facts_by_intent
 
@@ -157,6 +158,52 @@ def declared_types_are_compared(subject: Subject) -> Iterator[Violation]:
                 yield Violation(at=condition.at + at, cause=cause, cure="compare it with a value of its type")
 
 
+def branches_are_for_complete_requests(subject: Subject) -> Iterator[Violation]:
+    """Every branch of a rule can take effect for a request that has the declared facts of its intents."""
+    declared = request_facts_by_intent(subject.pack.policy_layer)
+    placed_at = subject.compute_once(conditions_by_place) if declared else {}
+    for placed in subject.effects if declared else ():
+        condition = placed_at[f"{placed.of.at}/if"]
+        facts = _facts_of_all(declared, placed.of.intents)
+        constraints = [_holds_if_declared(fact) for fact in facts if fact.path in condition.reads]
+        if condition.problems or not constraints:
+            continue
+        goal = (condition.expression, placed.branch)
+        if (
+            solve([goal, *((constraint, True) for constraint in constraints)]).answer == "no"
+            and solve([goal]).answer == "yes"
+        ):
+            name = f"{placed.of.rule.rule_id}.{'then' if placed.branch else 'else'}"
+            cause = f"{name} can take effect only for a request that is refused before, for lack of a declared fact"
+            yield Violation(at=placed.at, cause=cause, cure="remove the branch, or declare the fact as not required")
+
+
+def _facts_of_all(declared: Mapping[str, Sequence[RequestFact]], intents: Sequence[str]) -> list[RequestFact]:
+    """The required facts that are declared for each of these intents."""
+    first, *others = [list(declared.get(intent, ())) for intent in intents] or [[]]
+    return [fact for fact in first if fact.required and all(_declares(other, fact) for other in others)]
+
+
+def _declares(facts: Sequence[RequestFact], fact: RequestFact) -> bool:
+    return any((other.path, other.type, other.required) == (fact.path, fact.type, True) for other in facts)
+
+
+def _holds_if_declared(fact: RequestFact) -> Json:
+    """A condition that holds exactly where a request has a fact as it is declared."""
+    variable: Json = {"var": fact.path}
+    match fact.type:
+        case "boolean":
+            return {"in": [variable, [True, False]]}
+        case "number" | "integer":
+            return {"or": [{"<": [variable, 0]}, {">=": [variable, 0]}]}
+        case "string":
+            return {">": [variable, ""]}
+        case "array" | "object":
+            return {"!==": [variable, None]}
+        case unreachable:
+            assert_never(unreachable)
+
+
 _CALLER_FACTS = ("request.context.", "request.channel", "request.locale")
 
 
@@ -196,5 +243,11 @@ LAWS: tuple[Law[Subject], ...] = (
     Law(gate="policy", code="clock_timezone_unknown", check=clocks_have_a_timezone),
     Law(gate="policy", code="request_facts_invalid", check=declared_facts_are_for_intents),
     Law(gate="policy", code="request_fact_mistyped", check=declared_types_are_compared),
+    Law(
+        gate="policy",
+        code="request_facts_contradicted",
+        check=branches_are_for_complete_requests,
+        severity="warning",
+    ),
     Law(gate="policy", code="request_fact_undeclared", check=needed_facts_are_declared, severity="warning"),
 )
