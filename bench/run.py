@@ -19,6 +19,7 @@ from bench.objects import large_object_rows, small_object_rows
 from bench.pack import pack_rows
 from bench.packs import diff_rows, many_packs_rows
 from bench.policy import policy_rows
+from bench.prompt import prompt_rows
 from bench.registry import registry_rows
 from bench.startup import startup_rows
 
@@ -36,6 +37,7 @@ MEASURES: dict[str, Callable[[], Iterator[Row]]] = {
     "handoff": handoff_rows,
     "policy": policy_rows,
     "compile": compile_rows,
+    "prompt": prompt_rows,
     "registry": registry_rows,
 }
 

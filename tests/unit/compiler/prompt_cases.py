@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ from contextplane.compiler.inputs import read_evidence, read_request, read_run_c
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.timestamp import Timestamp
-from tests.unit.compiler.scenario import CASE, NOW, inputs, put, view_of
+from tests.unit.compiler.scenario import CASE, NOW, compile_scenario, inputs, put, view_of
 
 __all__ = [
     "HELPDESK",
@@ -128,3 +129,38 @@ def draw_helpdesk(count: int, seed: int) -> list[CompiledContext]:
         run = {"/intent": request["/input/intent"], "/safety_mode": "delegated"}
         compiled.append(compile_request(view, request, [piece("adp_directory.lookup", n, content)], run=run))
     return compiled
+
+
+@cache
+def compiled_prompts() -> dict[str, CompiledContext]:
+    """The contexts whose facts a person wrote as prompts, by the names of those."""
+    many = json.loads((PROMPTS / "evidence.json").read_bytes())
+    request = {
+        "/input/message": "My laptop does not start since this morning.",
+        "/input/intent": "device.replace",
+        "/input/context": {"device_age_months": 40, "device_broken": True, "employee_id": "usr_771"},
+        "/context_pack_refs": ["ctxpack.helpdesk@1.0.0"],
+    }
+    looked_up = piece("adp_directory.lookup", 0, '{"employee_id":"usr_771","name":"Ada","office":3}')
+    run = {"/intent": "device.replace", "/safety_mode": "delegated"}
+    return {
+        "refund": compile_scenario(),
+        "evidence": compile_request(
+            refund_view(), {}, [piece(kind, n, content) for n, (kind, content) in enumerate(many)]
+        ),
+        "tools": compile_request(helpdesk_view(), request, [looked_up], run=run),
+    }
+
+
+def cached_shares(texts: list[str]) -> list[float]:
+    """How much of each text an earlier one begins with, as a prompt cache would hold it."""
+    return [max(common_length(earlier, text) for earlier in texts[:n]) / len(text) for n, text in enumerate(texts) if n]
+
+
+def common_length(first: str, second: str) -> int:
+    """How many characters the two begin with in common, by halving."""
+    least, most = 0, min(len(first), len(second))
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if second.startswith(first[:middle]) else (least, middle - 1)
+    return least

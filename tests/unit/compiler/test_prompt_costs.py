@@ -4,9 +4,7 @@ Tokens are counted by the calibrated counter, which another test holds against r
 figures.
 """
 
-import json
 from collections.abc import Callable
-from functools import cache
 from itertools import pairwise
 
 from contextplane.compiler.prompt import prompt_prefix, prompt_text
@@ -15,23 +13,12 @@ from contextplane.model.tokens import CALIBRATED1
 from tests.support.cases import cases
 from tests.unit.compiler.prompt_cases import (
     PROMPTS,
-    compile_request,
+    cached_shares,
+    common_length,
+    compiled_prompts,
     draw_helpdesk,
     draw_refunds,
-    helpdesk_view,
-    piece,
-    refund_view,
 )
-from tests.unit.compiler.scenario import compile_scenario
-
-
-def common(first: str, second: str) -> int:
-    """How many characters the two begin with in common, by halving."""
-    least, most = 0, min(len(first), len(second))
-    while least < most:
-        middle = (least + most + 1) // 2
-        least, most = (middle, most) if second.startswith(first[:middle]) else (least, middle - 1)
-    return least
 
 
 @cases("draw", [draw_refunds, draw_helpdesk])
@@ -46,30 +33,10 @@ def test_two_hundred_requests_share_four_fifths_of_their_prompts(
     assert len(set(texts)) == len(texts)
     prefix = prompt_prefix(drawn[0].compiled_prompt)
     assert all(text.startswith(prefix) for text in texts)
-    cached = [max(common(earlier, texts[n]) for earlier in texts[:n]) / len(texts[n]) for n in range(1, len(texts))]
-    last = [common(earlier, text) / len(text) for earlier, text in pairwise(texts)]
+    cached = cached_shares(texts)
+    last = [common_length(earlier, text) / len(text) for earlier, text in pairwise(texts)]
     assert sum(cached) / len(cached) >= 0.8
     assert sum(last) / len(last) >= 0.65
-
-
-@cache
-def compiled_prompts() -> dict[str, CompiledContext]:
-    many = json.loads((PROMPTS / "evidence.json").read_bytes())
-    request = {
-        "/input/message": "My laptop does not start since this morning.",
-        "/input/intent": "device.replace",
-        "/input/context": {"device_age_months": 40, "device_broken": True, "employee_id": "usr_771"},
-        "/context_pack_refs": ["ctxpack.helpdesk@1.0.0"],
-    }
-    looked_up = piece("adp_directory.lookup", 0, '{"employee_id":"usr_771","name":"Ada","office":3}')
-    run = {"/intent": "device.replace", "/safety_mode": "delegated"}
-    return {
-        "refund": compile_scenario(),
-        "evidence": compile_request(
-            refund_view(), {}, [piece(kind, n, content) for n, (kind, content) in enumerate(many)]
-        ),
-        "tools": compile_request(helpdesk_view(), request, [looked_up], run=run),
-    }
 
 
 @cases("name", ["refund", "evidence", "tools"])
