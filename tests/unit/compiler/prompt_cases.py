@@ -17,7 +17,10 @@ from tests.unit.compiler.scenario import CASE, NOW, compile_scenario, inputs, pu
 __all__ = [
     "HELPDESK",
     "PROMPTS",
+    "cached_shares",
+    "common_length",
     "compile_request",
+    "compiled_prompts",
     "draw_helpdesk",
     "draw_refunds",
     "helpdesk_view",
