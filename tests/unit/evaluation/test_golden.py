@@ -282,6 +282,17 @@ def test_what_has_not_its_form_any_more_is_recorded_anew(tmp_path: Path) -> None
     assert all(result.passed for result in run(cases, source_of(tmp_path)).values())
 
 
+@pytest.mark.parametrize("text", [b"<<<<<<< HEAD\n{}", b"\xff", b"", b"[]"])
+def test_a_result_that_cannot_be_read_is_told_and_recorded_anew(tmp_path: Path, text: bytes) -> None:
+    cases = Path(recorded(tmp_path))
+    (cases / "shown.expected.json").write_bytes(text)
+    with pytest.raises(ContextPlaneError) as refused:
+        golden_files(str(cases))
+    assert (refused.value.at or "").startswith(str(cases / "shown.expected.json"))
+    record_cases(source_of(tmp_path), golden_files(str(cases), anew=True))
+    assert run(str(cases), source_of(tmp_path))["shown"].passed
+
+
 def test_a_case_that_was_compiled_and_is_refused_has_drifted_and_so_has_the_reverse(tmp_path: Path) -> None:
     cases = Path(recorded(tmp_path))
     swapped = {"shown": "unknown", "unknown": "shown"}
