@@ -1,5 +1,6 @@
 """Diagrams: what the engine makes of a condition, for every request at once."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -66,12 +67,13 @@ def test_what_an_exact_diagram_leaves_open_happens(seed: int) -> None:
         return
     diagrams = Diagrams(conditions)
     for pair in diagrams.joint_states(*diagrams.roots) if diagrams.exact else ():
-        demands = [
-            (root, lambda result, demanded=demanded: state_of(result) == demanded)  # type: ignore[misc]
-            for root, demanded in zip(diagrams.roots, pair, strict=True)
-        ]
+        demands = [(root, is_state(demanded)) for root, demanded in zip(diagrams.roots, pair, strict=True)]
         facts = facts_with(diagrams.find(demands) or {})
         assert tuple(state(condition, facts) for condition in conditions) == pair, facts.data
+
+
+def is_state(demanded: State) -> Callable[[int], bool]:
+    return lambda result: state_of(result) == demanded
 
 
 def facts_with(values: dict[str, Json]) -> Facts:

@@ -87,7 +87,12 @@ def rule_condition(pair: Pair) -> Iterator[Difference]:
     def is_narrower(old: State, new: State) -> bool:
         return is_as_strict(forces[new], forces[old], law)
 
-    yield _condition_difference(pair, pair.old, pair.new, is_narrower, scope=_scope_of(rule))
+    def gives_same_reason(old: State, new: State) -> bool:
+        return forces[old].reasons == forces[new].reasons
+
+    yield _condition_difference(
+        pair, pair.old, pair.new, is_narrower, scope=_scope_of(rule), gives_same_reason=gives_same_reason
+    )
 
 
 def guardrail_when(pair: Pair) -> Iterator[Difference]:
@@ -141,6 +146,7 @@ def _condition_difference(  # noqa: PLR0913  a comparison, and what its words ne
     *,
     scope: Mapping[str, frozenset[str]] | None = None,
     suffix: str = "",
+    gives_same_reason: Callable[[State, State], bool] | None = None,
 ) -> Difference:
     """Return the effect of a changed condition."""
     transition = format_transition(replace(pair, old=_readable(pair.old), new=_readable(pair.new)), longest=_LONGEST)
@@ -152,6 +158,8 @@ def _condition_difference(  # noqa: PLR0913  a comparison, and what its words ne
     loosening = [move for move in moves if not is_narrower(*move)]
     tightening = [move for move in moves if not is_narrower(move[1], move[0])]
     if not loosening and not tightening:
+        if gives_same_reason is not None and not all(gives_same_reason(*move) for move in moves):
+            return Difference(effect="wording", words=f"its condition gives other reasons: {transition}")
         return Difference(effect="metadata", words="its condition is written in another way")
     if loosening and not diagrams.exact:
         return _unknown_effect(transition)

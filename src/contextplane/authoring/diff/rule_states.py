@@ -25,7 +25,10 @@ _COMPARED = frozenset({"allow", "reason", "requires", "prohibits", "approval_mod
 
 
 class RuleForce(NamedTuple):
-    """What a rule does in one state. Of the other members of its branches, each must be kept as it is."""
+    """What a rule does in one state. Of the other members of its branches, each must be kept as it is.
+
+    `reasons` are what it tells the model, and restrict nothing.
+    """
 
     allows: bool
     denies: bool
@@ -33,6 +36,7 @@ class RuleForce(NamedTuple):
     prohibits: frozenset[str]
     gates: frozenset[str]
     others: frozenset[tuple[str, ...]]
+    reasons: frozenset[str]
     rank: float | None
 
 
@@ -72,6 +76,7 @@ def force_of(rule: Tree, state: State, tree: Tree) -> RuleForce:
         prohibits=_union(branches, "prohibits"),
         gates=frozenset[str]().union(*map(gates_of, branches)),
         others=frozenset(member for branch in branches for member in _other_members(branch)),
+        reasons=_union(branches, "reason"),
         rank=max(ranks, default=None),
     )
 

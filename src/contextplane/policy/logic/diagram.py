@@ -29,7 +29,6 @@ from contextplane.policy.logic.value_classes import (
     Axis,
     IsPossible,
     Scope,
-    SingleFactTest,
     constant_result,
     fact_axis,
     fact_test,
@@ -168,7 +167,7 @@ class Diagrams:
 
     def _ask(self, expressions: Sequence[Json], scope: Scope, is_possible: IsPossible | None) -> None:
         """Collect the questions of all conditions, in the order in which they are read."""
-        tests: dict[str, dict[bytes, tuple[Json, SingleFactTest]]] = {}
+        tests: dict[str, dict[bytes, Json]] = {}
         order: dict[str | bytes, Json] = {}
         for part in (part for expression in expressions for part in _leaves(expression)):
             test, key = fact_test(part), canonical(part)
@@ -176,7 +175,7 @@ class Diagrams:
                 order.setdefault(key, part)
             else:
                 order.setdefault(test.path, None)
-                tests.setdefault(test.path, {})[key] = (part, test)
+                tests.setdefault(test.path, {})[key] = part
         paths = [name for name in order if isinstance(name, str)]
         if any(longer.startswith(f"{path}.") for path in paths for longer in paths):
             self.exact = False  # not every value of a path fits to one of a path within it
@@ -184,11 +183,11 @@ class Diagrams:
             if isinstance(name, bytes):
                 self._add_unknown(part)
                 continue
-            axis = fact_axis(name, tests[name], scope, is_possible)
+            axis = fact_axis(name, [*tests[name]], scope, is_possible)
             if axis is not None:
                 self._add(axis)
             else:
-                for unsolved, _ in tests[name].values():
+                for unsolved in tests[name].values():
                     self._add_unknown(unsolved)
 
     def _add_unknown(self, part: Json) -> None:

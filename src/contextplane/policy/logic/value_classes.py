@@ -175,10 +175,11 @@ def _search_test(needle: Json, place: Json) -> SingleFactTest | None:
     )
 
 
-def _values(parts: Sequence[tuple[Json, SingleFactTest]]) -> list[Json] | None:
+def _values(parts: Sequence[Json]) -> list[Json] | None:
     """Values of every class that these parts tell apart; None where that is not known."""
-    constants = [constant for _, test in parts for constant in test.constants if not test.searched]
-    needles = [test.constants[0] for _, test in parts if test.searched]
+    tests = [test for part in parts if (test := fact_test(part)) is not None]
+    constants = [constant for test in tests for constant in test.constants if not test.searched]
+    needles = [test.constants[0] for test in tests if test.searched]
     if any(is_number(constant) and abs(constant) >= HUGE for constant in [*constants, *needles]):
         return None
     numbers = sorted({float(constant) for constant in constants if is_number(constant)})
@@ -188,7 +189,7 @@ def _values(parts: Sequence[tuple[Json, SingleFactTest]]) -> list[Json] | None:
     values = [*near, *whole, *(text for known in texts for text in (known, known + _NEXT)), *_EVERY_KIND]
     if needles:
         distinct = list({canonical(needle): needle for needle in needles}.values())
-        if len(distinct) > _MOST_NEEDLES or any(operation(part)[0] in ORDERINGS for part, _ in parts):
+        if len(distinct) > _MOST_NEEDLES or any(operation(part)[0] in ORDERINGS for part in parts):
             return None
         values.append([f"{_MARK}other"])
         for size in range(1, len(distinct) + 1):
@@ -198,11 +199,10 @@ def _values(parts: Sequence[tuple[Json, SingleFactTest]]) -> list[Json] | None:
     return values
 
 
-def _possible_values(path: str, values: Sequence[Json], scope: Scope) -> list[Json]:
-    """The values that a fact can have at all, and where a rule applies."""
+def _possible_values(path: str, values: Sequence[Json], known: frozenset[str] | None) -> list[Json]:
+    """The values that a fact can have at all; `known`: those that it has where a rule applies."""
     if path == "safety_mode":
         values = [*values, *APPROVAL_MODES]
-    known = scope.get(path)
     if known is not None:
         values = [*values, *sorted(known)]
     return [value for value in values if _is_possible(path, value, known)]
@@ -232,18 +232,32 @@ class Axis(NamedTuple):
     results: Mapping[bytes, tuple[int, ...]]
 
 
-def fact_axis(
-    path: str, parts: Mapping[bytes, tuple[Json, SingleFactTest]], scope: Scope, is_possible: IsPossible | None = None
-) -> Axis | None:
-    """The classes of values of a fact, and what each of these parts comes to in each."""
-    values = [None, *CLOCK_NUMBERS[path]] if path in CLOCK_NUMBERS else _values(list(parts.values()))
+def fact_axis(path: str, parts: Sequence[bytes], scope: Scope, is_possible: IsPossible | None = None) -> Axis | None:
+    """The classes of values of a fact, and what each of these parts comes to in each; None where unknown.
+
+    The parts are given as canonical JSON.
+    """
+    if is_possible is None:
+        return _general_axis(path, tuple(parts), scope.get(path))
+    return _axis(path, tuple(parts), scope.get(path), is_possible)
+
+
+@lru_cache(1024)
+def _general_axis(path: str, parts: tuple[bytes, ...], known: frozenset[str] | None) -> Axis | None:
+    """`fact_axis` for any request, cached: several laws ask for the same condition."""
+    return _axis(path, parts, known, lambda _path, _value: True)
+
+
+def _axis(path: str, keys: Sequence[bytes], known: frozenset[str] | None, is_possible: IsPossible) -> Axis | None:
+    parts: list[Json] = [json.loads(key) for key in keys]
+    values = [None, *CLOCK_NUMBERS[path]] if path in CLOCK_NUMBERS else _values(parts)
     if values is None:
         return None
-    rules = [_part_rule(key) for key in parts]
-    reads = [any(True for _ in required_paths(part)) for part, _ in parts.values()]
+    rules = [_part_rule(key) for key in keys]
+    reads = [any(True for _ in required_paths(part)) for part in parts]
     classes: dict[tuple[int, ...], Json] = {}
-    for value in _possible_values(path, values, scope):
-        if is_possible is None or is_possible(path, value):
+    for value in _possible_values(path, values, known):
+        if is_possible(path, value):
             facts = facts_of({path: value})
             missed = [MISSED if value is None and read else 0 for read in reads]
             results = [_result(rule.evaluate_metered(facts)[0]) for rule in rules]
@@ -251,7 +265,7 @@ def fact_axis(
     if not classes:
         return None
     columns = zip(*classes, strict=True)
-    return Axis(path, tuple(classes.values()), dict(zip(parts, columns, strict=True)))
+    return Axis(path, tuple(classes.values()), dict(zip(keys, columns, strict=True)))
 
 
 _RESULT_OF: Mapping[str, int] = {"[true]": TRUE, "[false]": FALSE, "[null]": NULL, f'"{NULL_MET}"': MET_NULL}
