@@ -5,10 +5,9 @@ differ, and the same moment would be another hour on one of them. Reads no clock
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from functools import lru_cache
 from io import BytesIO
-from pkgutil import get_data
 
 from contextplane.model.json.canonical import Json
 from contextplane.model.timestamp import Timestamp
@@ -41,7 +40,7 @@ def clock_facts(as_of: Timestamp, timezone: str) -> dict[str, Json]:
     except OverflowError:
         local = None  # the first or the last day of the calendar
     if local is not None:
-        facts |= {"weekday": local.isoweekday(), "hour": local.hour, "date": datetime.date(local).isoformat()}
+        facts |= {"weekday": local.isoweekday(), "hour": local.hour, "date": local.date().isoformat()}
     return facts
 
 
@@ -66,6 +65,8 @@ def _zone_names() -> frozenset[str]:
 
 
 def _zone_file(name: str) -> bytes:
+    from pkgutil import get_data  # noqa: PLC0415  as above
+
     data = get_data("tzdata", name)
     if data is None:
         raise ModuleNotFoundError("tzdata is not installed", name="tzdata")
