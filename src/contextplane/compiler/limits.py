@@ -1,8 +1,9 @@
 """The limits on the arguments and the calls of a tool: as the manifest has them, and in words.
 
-What a redaction hides is in neither: such a bound is named by the fact that it is the value of.
+What a redaction hides, and a text that is no word, is in neither: such a bound is named by its fact.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -19,6 +20,7 @@ __all__ = ["ToolKind", "describe_call_limit", "describe_limit", "is_required", "
 ToolKind = Literal["read", "write"]
 """Whether a tool can change anything."""
 
+_WORD = re.compile(r"[A-Za-z0-9_.:@/+-]{1,128}")
 _BOUNDS: dict[BoundName, str] = {"min": "at least", "max": "at most", "equals": "equal to"}
 
 
@@ -44,9 +46,11 @@ def _limit(bound: ArgumentBound, redactor: Redactor) -> ArgumentLimit:
 
 def _limit_fact(fact: BoundFact, constraint: ResolvedConstraint, redactor: Redactor) -> LimitFact:
     value = getattr(constraint, fact.bound)
+    # A caller's sentence would stand among instructions.
+    masked = isinstance(value, str) and _WORD.fullmatch(value) is None
     for name in reversed(fact.path.split(".")):
         value = {name: value}
-    masked = not fact.problem and bool(redactor.mask_value(value).redactions)
+    masked = not fact.problem and (masked or bool(redactor.mask_value(value).redactions))
     return LimitFact(bound=fact.bound, fact=fact.path, problem=fact.problem or None, masked=masked)
 
 

@@ -190,7 +190,7 @@ class LimitFact(Document, frozen=True, omit_defaults=True):
     """A bound that is the value of a fact, which stands in the constraint.
 
     `problem`: the fact is missing or has a wrong type, so that no call keeps the bound. `masked`: a redaction hides the
-    value, so that it is not in the constraint.
+    value, or it is a text that is no word, so that it is not in the constraint.
     """
 
     bound: BoundName
