@@ -7,11 +7,12 @@ them, or has a default.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from typing import assert_never
+from typing import Any, assert_never
 
 from contextplane.authoring.conditions import PlacedCondition, conditions, conditions_by_place
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import DecisionDocument, Subject, enumerate_places
+from contextplane.model.arguments import placed_constraints
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
 from contextplane.model.pack_layers import FactType, RequestFact, RequestFacts
@@ -130,21 +131,35 @@ def declared_facts_are_for_intents(subject: Subject) -> Iterator[Violation]:
 
 
 def needed_facts_are_declared(subject: Subject) -> Iterator[Violation]:
-    """Where the facts of an intent are declared, every fact of requests that a condition needs is one."""
+    """Where facts are declared for an intent, so is each fact of requests that a condition or bound needs."""
     declared = request_facts_by_intent(subject.pack.policy_layer)
     reported: set[tuple[str, str]] = set()
-    for condition, intents in _needing_conditions(subject, frozenset(declared)):
+    for at, name, path, intents in _needed_facts(subject, frozenset(declared)):
+        for intent in sorted(intents) if path.startswith(_CALLER_FACTS) else ():
+            if (intent, path) not in reported and not _covers(declared[intent], path):
+                reported.add((intent, path))
+                yield Violation(
+                    at=at,
+                    cause=f"{name} needs {path}, which is not declared for {intent}",
+                    cure="declare it in request_facts, or give it a default",
+                )
+
+
+def _needed_facts(subject: Subject, declared: frozenset[str]) -> Iterator[tuple[str, str, str, frozenset[str]]]:
+    """Yield each fact that a condition or a bound needs: place, name, path, declared intents."""
+    for condition, intents in _needing_conditions(subject, declared):
         for path in sorted(set(required_paths(condition.expression))):
-            if not path.startswith(_CALLER_FACTS):
-                continue
-            for intent in sorted(intents):
-                if (intent, path) not in reported and not _covers(declared[intent], path):
-                    reported.add((intent, path))
-                    yield Violation(
-                        at=condition.at,
-                        cause=f"{condition.name} needs {path}, which is not declared for {intent}",
-                        cure="declare it in request_facts, or give it a default",
-                    )
+            yield condition.at, condition.name, path, intents
+    owners: list[tuple[str, Mapping[str, Any], tuple[str, ...]]] = [
+        (at, permission.arg_constraints, permission.intents) for at, permission in subject.permissions
+    ]
+    owners += [(placed.at, placed.effect.arg_constraints, placed.of.intents) for placed in subject.effects]
+    for at, constraints, named in owners if declared else ():
+        for bound in placed_constraints(constraints):
+            for _, reference in bound.constraint.references:
+                if reference.default is None:
+                    intents = declared.intersection(named) if named else declared
+                    yield at + bound.at, f"the bound of {bound.argument}", reference.path, intents
 
 
 def declared_types_are_compared(subject: Subject) -> Iterator[Violation]:
