@@ -11,6 +11,7 @@ from contextplane.authoring.gates.table import EVERY_LAW
 from tests.spec.manifest import proves
 from tests.surfaces.commands import Result, ctx
 from tests.surfaces.context_packs import VERSION, answer, environment_file, lint, pack_file
+from tests.surfaces.sample import one_error_line
 from tests.unit.authoring.changes import VAR
 from tests.unit.authoring.packs import EXAMPLE, changed, with_changes
 
@@ -260,3 +261,5 @@ def test_a_difference_whose_effect_cannot_be_told_is_major_and_strict_refuses_it
         == 10
     )
     assert ctx("diff", old, old, "--strict", cwd=tmp_path).status == 0
+    for refs in (("pk_aaaaaaaa", "pk_bbbbbbbb"), ("3fa9", "81c2")):
+        assert "only for context packs" in one_error_line(ctx("diff", *refs, "--strict", cwd=tmp_path), USAGE, "usage")

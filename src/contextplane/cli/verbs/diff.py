@@ -55,15 +55,15 @@ def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.cli.parser import Usage
 
     a, b = resolve(args.a, files=True), resolve(args.b, files=True)
-    if isinstance(a, HandoffTarget) and isinstance(b, HandoffTarget) and not args.strict:
+    if args.strict and not _are_context_packs(a, b):
+        raise Usage("argument --strict: only for context packs", hint="leave it out")
+    if isinstance(a, HandoffTarget) and isinstance(b, HandoffTarget):
         from contextplane.cli.handoff.audit import diff
 
         return diff(a.ref, b.ref, output, exit_code=args.exit_code)
     if isinstance(a, HandoffTarget) or isinstance(b, HandoffTarget):
         raise Usage("a handoff pack is compared with another one only", hint="ctx diff pk_<id>@3 pk_<id>@5")
     if not _are_context_packs(a, b):
-        if args.strict:
-            raise Usage("argument --strict: only for context packs", hint="leave it out")
         return _diff_runs(args, output)
     return _diff_context_packs(args, output)
 
