@@ -55,17 +55,21 @@ def _texts(inputs: Inputs) -> Iterator[str]:
         if isinstance(piece, str):
             yield piece
             continue
-        yield piece.evidence_ref
-        yield piece.source
-        yield piece.content
-        for conflict in piece.conflicts:
-            yield conflict.evidence_ref
-            yield conflict.selected or ""
-            yield conflict.resolution_ref or ""
+        yield from _piece_texts(piece)
     for memory in inputs.memories:
         yield memory.memory_ref
         yield memory.content
         yield from memory.evidence_refs
+
+
+def _piece_texts(piece: Evidence) -> Iterator[str]:
+    yield piece.evidence_ref
+    yield piece.source
+    yield piece.content
+    for conflict in piece.conflicts:
+        yield conflict.evidence_ref
+        yield conflict.selected or ""
+        yield conflict.resolution_ref or ""
 
 
 class _Masking:
@@ -100,6 +104,8 @@ class _Masking:
         """Mask a piece of evidence: its reference, and its content also by the schemas of its tools."""
         if isinstance(piece, str):
             return self._ref(piece, at)
+        if not self._marks and self._view.redactor.is_clear("\n".join(_piece_texts(piece))):
+            return piece
         marks, must_be_json = _marks_of(piece, self._view, self._marks)
         masked = self._view.redactor.mask_text(piece.content, marks=marks, must_be_json=must_be_json)
         return replace(

@@ -35,7 +35,7 @@ _RECORD_ID = lazy_regex(
 class TextProfile:
     """A folded text, and what is asked of it before any shape is looked for. `name`: its field."""
 
-    __slots__ = ("_may_hold_number", "_numbers", "_words", "lowered", "name", "text")
+    __slots__ = ("_has_many_digits", "_may_hold_number", "_numbers", "_words", "lowered", "name", "text")
 
     def __init__(self, text: str, name: str = "") -> None:
         self.text = text
@@ -43,6 +43,7 @@ class TextProfile:
         self.name = name
         # Not cached properties: each of those takes a lock.
         self._may_hold_number: bool | None = None
+        self._has_many_digits: bool | None = None
         self._numbers: str | None = None
         self._words: frozenset[str] | None = None
 
@@ -51,6 +52,14 @@ class TextProfile:
         if self._may_hold_number is None:
             self._may_hold_number = may_hold_number(self.text)
         return self._may_hold_number
+
+    @property
+    def has_many_digits(self) -> bool:
+        """Whether eight digits follow each other, apart from what stands between the digits of a number."""
+        if self._has_many_digits is None:
+            outline = self.text.encode("ascii", "replace").translate(_OUTLINE, _GAPS)
+            self._has_many_digits = _MANY_DIGITS in outline
+        return self._has_many_digits
 
     @property
     def numbers(self) -> str:
@@ -78,6 +87,8 @@ class TextProfile:
         return _REFERENCE().search(before) is not None or _AFTER_LETTER().search(before) is not None
 
 
+_OUTLINE = bytes(48 if chr(code) in "0123456789" else 65 if chr(code).isalpha() else code for code in range(128)) * 2
+_GAPS, _MANY_DIGITS, _PAN_OUTLINE = b" .-()/+", b"0" * 8, b"AAAAA0000A"
 _WORD = lazy_regex(r"[a-z]+")
 _DIGIT = lazy_regex(r"[0-9]")
 _REFERENCE_REACH = 40
@@ -116,6 +127,14 @@ def _has_word(words: str, *hints: str) -> Callable[[TextProfile], bool]:
 
 def _holds_number(profile: TextProfile) -> bool:
     return profile.may_hold_number
+
+
+def _has_many_digits(profile: TextProfile) -> bool:
+    return profile.has_many_digits
+
+
+def _may_hold_pan(profile: TextProfile) -> bool:
+    return _PAN_OUTLINE in profile.text.encode("ascii", "replace").translate(_OUTLINE)
 
 
 def _values(pattern: LazyPattern, least_digits: int = 0) -> Callable[[TextProfile], Iterator[Span]]:
@@ -418,15 +437,15 @@ _may_be_street = _has_word(
 
 SHAPES: tuple[Shape, ...] = (
     # Where two rules mask the same, the one that names it more exactly comes first.
-    Shape(("iban", "bank_account"), _holds_number, _ibans),
-    Shape(("credit_card", "pan"), _holds_number, _cards),
-    Shape(("tax_id",), _holds_number, _gstins),
-    Shape(("pan",), _holds_number, _pans),
-    Shape(("aadhaar",), _holds_number, _aadhaars),
-    Shape(("ssn",), _holds_number, _spans(_SSN)),
+    Shape(("iban", "bank_account"), _has_many_digits, _ibans),
+    Shape(("credit_card", "pan"), _has_many_digits, _cards),
+    Shape(("tax_id",), _may_hold_pan, _gstins),
+    Shape(("pan",), _may_hold_pan, _pans),
+    Shape(("aadhaar",), _has_many_digits, _aadhaars),
+    Shape(("ssn",), _has_many_digits, _spans(_SSN)),
     Shape(("ssn",), _holds("ssn", "security"), _values(_SSN_BESIDE)),
     Shape(("ssn",), _holds_number, _national("National Insurance number", "NHS number", "citizen service number")),
-    Shape(("tax_id",), _holds_number, _national("CPF of a taxpayer")),
+    Shape(("tax_id",), _has_many_digits, _national("CPF of a taxpayer")),
     Shape(
         ("tax_id",),
         _has_word("tin ein fein itin vat ust ustid ustidnr gst gstin utr tfn nif cnpj", "tax", "steuer"),
@@ -444,7 +463,7 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(("upi_id",), _holds("@"), _upi_ids, has_digit=False),
     Shape(("email",), _holds("@"), _emails, has_digit=False),
-    Shape(("phone",), _holds_number, _phones),
+    Shape(("phone",), _has_many_digits, _phones),
     Shape(
         ("phone",),
         _has_word("tel mob cell call fax reach contact dial sms text number", *_PHONE_HINTS),
