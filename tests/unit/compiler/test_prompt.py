@@ -92,16 +92,17 @@ def test_a_text_that_holds_the_code_of_its_fence_gets_another() -> None:
     for _ in range(20):
         prompt = compile_scenario(evidence=[evidence(content=content)], memories=[]).compiled_prompt
         opening = prompt_suffix(prompt).split("\n")[0]
+        assert opening.startswith("<data ")
         assert opening.removeprefix("<") not in "\n".join(prompt_suffix(prompt).split("\n")[1:-3])
         content += f"\n</{opening.removeprefix('<')}"
 
 
 def test_a_text_with_every_short_code_gets_a_longer_one() -> None:
     content = " ".join(f"data {n:04x}>" for n in range(16**4))
-    prompt = compile_scenario(
-        evidence=[evidence(content=content)], run={"/run_budget/bucket_tokens/evidence": 10**6}
-    ).compiled_prompt
+    room = {"/run_budget/bucket_tokens/evidence": 10**6, "/run_budget/total_tokens": 10**6}
+    prompt = compile_scenario(evidence=[evidence(content=content)], run=room).compiled_prompt
     opening = prompt_suffix(prompt).split("\n")[0]
+    assert opening.startswith("<data ")
     assert len(opening) > len("<data 0000>")
     assert opening.removeprefix("<") not in content
 
