@@ -18,7 +18,6 @@ import msgspec
 
 import contextplane
 from contextplane.authoring.artifacts import LAWS_OF
-from contextplane.authoring.gates.schema import SCHEMAS, schema_of
 from contextplane.authoring.gates.table import EVERY_LAW, GATES
 from contextplane.cli.help import DEFAULT_WIDTH, top_help, verb_help
 from contextplane.cli.table import VERBS
@@ -26,6 +25,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.policy.redaction.rules import RULES
 from docs.concepts_picture import draw_concepts
 from docs.explanations import explanations_file
+from docs.schemas import PUBLISHED, PublishedSchema
 
 DOCS = Path(__file__).resolve().parent
 FAMILIES: tuple[str, ...] = get_args(Family)
@@ -100,11 +100,10 @@ def command_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def schema_page(document: type[msgspec.Struct]) -> str:
+def schema_page(published: PublishedSchema) -> str:
     """Render the JSON Schema of a document, for editors and other programs."""
-    return (
-        msgspec.json.format(msgspec.json.encode(schema_of(document), order="deterministic"), indent=2).decode() + "\n"
-    )
+    text = msgspec.json.encode(published.render(), order="deterministic")
+    return msgspec.json.format(text, indent=2).decode() + "\n"
 
 
 def laws_page() -> str:
@@ -173,10 +172,7 @@ PAGES: tuple[Page, ...] = (
     Page("concepts.svg", draw_concepts),
     Page("../src/contextplane/cli/help.txt", lambda: top_help(VERBS)),
     Page("../src/contextplane/app/explanations.json", lambda: explanations_file(error_classes())),
-    *(
-        Page(f"../src/contextplane/schemas/{name}", partial(schema_page, document))
-        for name, document in SCHEMAS.items()
-    ),
+    *(Page(f"../src/contextplane/schemas/{entry.file}", partial(schema_page, entry)) for entry in PUBLISHED),
 )
 
 

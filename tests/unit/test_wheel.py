@@ -10,7 +10,7 @@ import jsonschema_rs
 import yaml
 
 from contextplane.app.packs.template import template_text
-from contextplane.authoring.gates.schema import SCHEMAS, schema_of
+from docs.schemas import PUBLISHED
 from tests.spec.manifest import ROOT
 
 _READ = """
@@ -27,9 +27,9 @@ def test_the_wheel_ships_the_schemas_and_the_starting_point_is_valid_by_them(tmp
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if name.startswith("contextplane/schemas/")]
-    assert sorted(names) == [f"contextplane/schemas/{name}" for name in sorted(SCHEMAS)]
-    schemas = {name: json.loads(read_from(wheel, name)) for name in SCHEMAS}
-    assert schemas == {name: schema_of(document) for name, document in SCHEMAS.items()}
+    assert sorted(names) == sorted(f"contextplane/schemas/{entry.file}" for entry in PUBLISHED)
+    schemas = {entry.file: json.loads(read_from(wheel, entry.file)) for entry in PUBLISHED}
+    assert schemas == {entry.file: entry.render() for entry in PUBLISHED}
     starting_point = yaml.safe_load(template_text(as_yaml=True))
     jsonschema_rs.Draft202012Validator(schemas["context-pack.v2.schema.json"]).validate(starting_point)
 

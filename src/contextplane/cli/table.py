@@ -16,6 +16,7 @@ _TABLE = {
         "new": "write a context pack to start from",
         "lint": "check a context pack against the eight gates",
         "check": "run the release checklist",
+        "schema": "print the JSON Schema of a document",
     },
     "Compile": {
         "compile": "compile what a model sees and may do",
@@ -87,6 +88,8 @@ def _load(name: str) -> VerbModule:  # noqa: C901, PLR0912, PLR0915  one branch 
             from contextplane.cli.verbs import lint as verb
         case "check":
             from contextplane.cli.verbs import check as verb
+        case "schema":
+            from contextplane.cli.verbs import schema as verb
         case "compile":
             from contextplane.cli.verbs import compile as verb
         case "why":

@@ -4,14 +4,14 @@ The types decide whether a document has the form; they accept what its JSON Sche
 they refuse is the validator of the schema loaded, to say why. Of a large document only the first parts are validated:
 validating is slow, and an author does not mend thousands of problems at a time.
 
-The JSON Schemas are made from the types. The files in `contextplane/schemas/`, which the wheel ships, must be the same.
+The JSON Schemas are made from the types. `docs/schemas.py` adds descriptions and publishes them: the files in
+`contextplane/schemas/`, which the wheel ships.
 """
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from itertools import islice
-from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -49,43 +49,15 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
 """Each file, and the document whose form it is."""
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_PUBLISHED: dict[type[msgspec.Struct], tuple[str, str]] = {
-    EnvironmentDescription: (
-        "Surroundings",
-        (
-            "An environment as its operators describe it. None: nobody said, so what depends on it cannot be told.\n\n"
-            "    `endpoints` are the entries of the endpoint registry, `roles` those that somebody holds, "
-            "`ontologies` the versions\n"
-            "    that are present (`ont.support@1.0.0`), `snapshots` the aliases and snapshots of the graph that "
-            "the tenant may read\n"
-            "    (`alias:prod`), `approval_ceiling` the most that any tool may do there."
-        ),
-    )
-}
-"""Documents whose class was renamed after their schema was published: the name and the description in the schema.
-
-A published schema keeps its bytes.
-"""
 
 
 @cache
 def schema_of(document: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the JSON Schema of a document, in the dialect of 2020-12. A published one has an `$id`."""
     made = msgspec.json.schema(document)
-    for definition in made.get("$defs", {}).values():
-        if "description" in definition:
-            # A docstring. Python 3.13 takes away its indentation, which is in the published schemas.
-            first, _, others = definition["description"].strip().partition("\n")
-            lines = dedent(others).split("\n") if others else []
-            definition["description"] = "\n".join([first, *(f"    {line}" if line else "" for line in lines)])
     # The end of a text is `\\Z` to Python and `$` to a JSON Schema, where it does not stand before a line break.
     text = msgspec.json.encode(made).replace(rb"\\Z", b"$")
     schema: dict[str, Any] = msgspec.json.decode(text)
-    if document in _PUBLISHED:
-        name, description = _PUBLISHED[document]
-        definition = schema["$defs"].pop(document.__name__)
-        schema["$defs"][name] = {**definition, "title": name, "description": description}
-        schema["$ref"] = f"#/$defs/{name}"
     names = [name.removesuffix(".schema.json") for name, published in SCHEMAS.items() if published is document]
     return {"$schema": _DIALECT, **({"$id": f"urn:contextplane:{names[0]}"} if names else {}), **schema}
 

@@ -1,0 +1,279 @@
+"""The published JSON Schemas: the forms of the types, with a description of every member.
+
+A type says what its members are in its docstring, in a section `Members:` with a line `name: text` for each. The schema
+of an execution log is written out here, because a log is read by hand; a test compares the reader with it.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import msgspec
+
+from contextplane.authoring.gates.schema import SCHEMAS, schema_of
+from contextplane.compiler.case import CompileCase
+from contextplane.mcp.schemas import DOCUMENT, Schema, closed_object, nullable, text
+from contextplane.model.context_pack import Moment
+from contextplane.model.invoke import InvokeRequest
+from contextplane.model.value import Value
+
+__all__ = ["PUBLISHED", "PublishedSchema", "member_texts", "undescribed_members"]
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_MEMBERS = re.compile(r"\n+ *Members:\n")
+_CONDITIONS = {"not", "if", "then", "else"}
+"""Keywords whose schemas describe no member, but narrow one that is described elsewhere."""
+
+_MEMBER = re.compile(r"^ {4}(\w+): ")
+
+
+class PublishedSchema(NamedTuple):
+    """A kind of document: its name in files, its title, a line about it, and what makes its schema."""
+
+    name: str
+    title: str
+    description: str
+    make: Callable[[], Schema]
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}.schema.json"
+
+    def render(self) -> Schema:
+        """Return the whole schema, with its dialect and its name."""
+        head = {"$schema": _DIALECT, "$id": f"urn:contextplane:{self.name}"}
+        schema = {key: value for key, value in self.make().items() if key not in head}
+        return {**head, **schema, "title": self.title, "description": self.description}
+
+
+# --- descriptions of members ---
+
+
+def member_texts(docstring: str) -> tuple[str, dict[str, str]]:
+    """Split a docstring into its text and the texts of its section `Members:`."""
+    text, *sections = _MEMBERS.split(inspect.cleandoc(docstring), maxsplit=1)
+    members: dict[str, str] = {}
+    name = ""
+    for line in "".join(sections).splitlines():
+        if match := _MEMBER.match(line):
+            name = match[1]
+            members[name] = line[match.end() :].strip()
+        elif name:
+            members[name] += f" {line.strip()}"
+    return text.strip(), members
+
+
+def _types_by_name() -> dict[str, type[Value]]:
+    def below(cls: type[Value]) -> Iterator[type[Value]]:
+        for child in cls.__subclasses__():
+            yield child
+            yield from below(child)
+
+    return {cls.__name__: cls for cls in below(Value) if cls.__module__.startswith("contextplane.")}
+
+
+def _describe(schema: Schema) -> Schema:
+    """Add the texts of the docstrings to the definitions of a schema."""
+    types = _types_by_name()
+    for name, definition in schema["$defs"].items():
+        cls = types[name]
+        text, members = member_texts(cls.__doc__ or "")
+        definition["description"] = text
+        encoded = dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
+        for field, member in members.items():
+            part = definition["properties"][encoded[field]]
+            # The text of the type (an id, a version) tells the form; that of the member tells the meaning.
+            part["description"] = " ".join(filter(None, (member, part.get("description"))))
+    return schema
+
+
+def undescribed_members(schema: Schema) -> Iterator[str]:
+    """Yield the places of members that have no description, in the whole schema."""
+
+    def walk(part: object, at: str) -> Iterator[str]:
+        if isinstance(part, dict):
+            properties = part.get("properties")
+            if isinstance(properties, dict):
+                for name, member in properties.items():
+                    if not (isinstance(member, dict) and member.get("description")):
+                        yield f"{at}/properties/{name}"
+            for key in part.keys() - _CONDITIONS:
+                yield from walk(part[key], f"{at}/{key}")
+        elif isinstance(part, list):
+            for n, value in enumerate(part):
+                yield from walk(value, f"{at}/{n}")
+
+    yield from walk(schema, "")
+
+
+# --- schemas of types ---
+
+
+def _of_type(document: type[msgspec.Struct]) -> Schema:
+    copy: Schema = msgspec.json.decode(msgspec.json.encode(schema_of(document)))
+    return _describe(copy)
+
+
+def _of_inputs(document: type[msgspec.Struct]) -> Schema:
+    """Return the schema of what a caller sends: claims without a field of their own stand beside the others."""
+    made = msgspec.json.schema(document, schema_hook=_moment)
+    schema: Schema = msgspec.json.decode(msgspec.json.encode(made).replace(rb"\\Z", b"$"))
+    del schema["$defs"]["UserClaims"]["properties"]["further"]
+    schema["$defs"]["UserClaims"]["additionalProperties"] = True
+    schema["$defs"][document.__name__]["additionalProperties"] = False
+    schema["$defs"].pop("Timestamp", None)
+    text = msgspec.json.encode(schema).replace(b'{"$ref":"#/$defs/Timestamp"}', msgspec.json.encode(_MOMENT))
+    return _describe(msgspec.json.decode(text))
+
+
+def _moment(_type: type) -> Schema:
+    return _MOMENT
+
+
+_MOMENT: Schema = {
+    **msgspec.json.schema(Moment),
+    "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,64})?(Z|[+-][0-9]{2}:[0-9]{2})$",
+}
+
+
+# --- the execution log ---
+
+
+def _free(description: str) -> Schema:
+    return nullable({"type": "object", "description": description})
+
+
+def _listed(items: Schema, description: str) -> Schema:
+    return nullable({"type": "array", "items": items, "description": description})
+
+
+def _time(description: str) -> Schema:
+    return nullable({**_MOMENT, "description": f"{description} {_MOMENT['description']}"})
+
+
+def _file(of: str, *, named: bool) -> Schema:
+    forms = {
+        "content": nullable(text(f"The {of}, as text.")),
+        "content_base64": nullable(text(f"The {of}, in base64, for bytes that are no text.")),
+        "path": nullable(text(f"A file that holds the {of}, below the folder of the log.")),
+    }
+    if not named:
+        forms["handoff"] = nullable(text("A revision of a handoff pack that the run read: pk_<id>@<revision>."))
+    name = text(f"The name of the {of}.", minLength=1) if named else nullable(text(f"The name of the {of}."))
+    present = {key: {"not": {"type": "null"}} for key in forms}
+    twice = [
+        {"not": {"type": "object", "required": [a, b], "properties": {a: present[a], b: present[b]}}}
+        for a, b in combinations(forms, 2)
+    ]
+    return closed_object(
+        {"name": name, **forms},
+        required=("name",) if named else (),
+        allOf=twice,
+        description=f"An {of} of the run. Only one member may hold its content.",
+    )
+
+
+def _execution_log() -> Schema:
+    step = closed_object(
+        {
+            "index": nullable({"type": "integer", "description": "The number of the step; by default its position."}),
+            "type": text("What the step is, such as tool_call. A step of type reasoning needs no tool.", minLength=1),
+            "tool": nullable(text("The tool that was called. Required unless the type is reasoning.")),
+            "parameters": _free("The arguments of the call."),
+            "output": nullable(text("What the step gave, as text.")),
+            "deterministic": nullable(
+                {"type": "boolean", "description": "Whether the same call gives the same output; false by default."}
+            ),
+            "timestamp": _time("When the step ended."),
+        },
+        required=("type",),
+        description="A step of the run: a call of a tool, or reasoning.",
+    )
+    step["if"] = {"properties": {"type": {"const": "reasoning"}}}
+    step["else"] = {"required": ["tool"], "properties": {"tool": {"type": "string", "minLength": 1}}}
+    prompt = closed_object(
+        {"role": nullable(text("Who speaks, such as user.")), "content": nullable(text("What is said."))},
+        description="A message of the conversation.",
+    )
+    model = closed_object(
+        {
+            "identifier": text("The model, as its provider names it.", minLength=1),
+            "parameters": _free("What the model was called with, such as its temperature."),
+        },
+        required=("identifier",),
+        description="The model that ran.",
+    )
+    environment = closed_object(
+        {
+            "os": text("The operating system.", minLength=1),
+            "runtime": text("What ran the agent, such as python-3.12.", minLength=1),
+            "tool_versions": nullable(
+                {
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "description": "The version of each tool, by its name.",
+                }
+            ),
+        },
+        required=("os", "runtime"),
+        description="Where the run took place.",
+    )
+    return closed_object(
+        {
+            "created": _time("When the run ended; by default the time of its newest step."),
+            "model": model,
+            "system_prompt": text("The system prompt of the run.", minLength=1),
+            "prompts": _listed(nullable(prompt), "The messages, in their order."),
+            "inputs": _listed(nullable(_file("input", named=False)), "What the run read, in its order."),
+            "steps": _listed(step, "What the run did, in its order."),
+            "outputs": _listed(_file("output", named=True), "What the run made."),
+            "environment": environment,
+        },
+        required=("model", "system_prompt", "environment"),
+    )
+
+
+# --- the table ---
+
+_ABOUT = {
+    "context-pack.v2": ("Context pack", "The contract of an agent in eight layers; ctx lint checks it."),
+    "overlay.v1": ("Overlay", "Changes to a pack for one environment, which may only constrain; ctx lint checks it."),
+    "decision-catalog.v1": ("Decision catalog", "Intents, plans and decisions that packs share; ctx lint checks it."),
+    "environment.v1": ("Environment", "The description of an environment; ctx lint --environment reads it."),
+    "compiled-context.v1": ("Compiled context", "What a model sees and may do; ctx compile --json prints it."),
+}
+
+PUBLISHED: tuple[PublishedSchema, ...] = (
+    *(
+        PublishedSchema(name, *_ABOUT[name], partial(_of_type, document))
+        for name, document in ((file.removesuffix(".schema.json"), document) for file, document in SCHEMAS.items())
+    ),
+    PublishedSchema(
+        "compile-case.v1",
+        "Compile case",
+        "A request with all that is compiled with it; ctx compile --request reads it.",
+        partial(_of_inputs, CompileCase),
+    ),
+    PublishedSchema(
+        "invoke-request.v1",
+        "Invoke request",
+        "The bare invokeAgent envelope; ctx compile --request reads it too.",
+        partial(_of_inputs, InvokeRequest),
+    ),
+    PublishedSchema(
+        "execution-log.v1",
+        "Execution log",
+        "A run as an agent loop logs it; ctx pack stores it.",
+        _execution_log,
+    ),
+    PublishedSchema(
+        "handoff-document.v1",
+        "Handoff document",
+        "What an agent passes on to another one; the MCP tool input writes it.",
+        lambda: dict[str, Any](DOCUMENT),
+    ),
+)
+"""Every schema that is published, each in a file of its own."""
