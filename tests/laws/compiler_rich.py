@@ -27,6 +27,16 @@ SPEC = {
     "reversal_op": "void",
     "reversal_endpoint": "payments.void",
 }
+LOOKUP = {
+    "approval_mode": "read_only",
+    "description": "Looks up one order.",
+    "arguments": {"order_id": {"type": "string", "description": "The order.", "required": True}},
+}
+LIMITS = [
+    {"per": "user", "period": "24h", "max_calls": 3},
+    {"per": "run", "sum_of": "amount_inr", "max": 60000},
+]
+FACT = {"path": "request.context.refund_amount", "type": "number", "required": False, "description": "How much."}
 CLAIM = {
     **CASE["run_context"]["agent"]["identity_claim"],
     "iss": "https://id",
@@ -42,7 +52,17 @@ RICH = inputs(
         "/policy_layer/guardrails/must_refuse/-": {"id": "g", "when": {"==": [1, 2]}, "message": "no"},
         f"{RULE}/then/prohibits": ["adp_orders.erase"],
         f"{RULE}/then/arg_constraints": {"currency": {"enum": ["INR", "EUR"]}, "amount_inr": {"unless_approved": True}},
+        f"{RULE}/then/arg_constraints/adp_orders.lookup": {"order_id": {"equals": {"var": "user.user_id"}}},
+        "/pack_meta/token_counter": "approx4",
+        "/policy_layer/approval_gates/0/approvers": 2,
+        "/policy_layer/request_facts": [{"intent": "support.refund", "facts": [FACT]}],
+        "/decision_layer/decision_specs/0/on_deny": "read",
         "/tooling_layer/permissions/0/produces": ["order_lookup"],
+        "/tooling_layer/permissions/0/intents": ["support.refund"],
+        "/tooling_layer/permissions/2/limits": LIMITS,
+        "/tooling_layer/permissions/2/arg_constraints/amount_inr/max": {"var": ["request.context.refund_amount", 7]},
+        "/tooling_layer/permissions/2/arg_constraints/currency": {"equals": "INR"},
+        "/tooling_layer/adapter_registry/0/capability_specs": {"lookup": LOOKUP},
         "/tooling_layer/permissions/2/arg_constraints/idempotency_key/pattern": "^ik_",
         "/tooling_layer/adapter_registry/2/capability_specs": {"issue_refund": SPEC},
         "/decision_layer/decision_specs/0/eligibility_rules": {"==": [1, 1]},
