@@ -64,9 +64,9 @@ def test_what_needs_cases_runs_or_evaluators_says_so_and_does_not_pass(tmp_path:
 
 @proves("context-pack:ci:parse-and-schema")
 def test_a_wrong_form_fails_the_first_line_and_nothing_below_it_passes(tmp_path: Path) -> None:
-    new = numbered(tmp_path, "1.1.0", {"at": "/memory_layer"}, {"at": "/notes", "value": "x"})
+    new = numbered(tmp_path, "1.1.0", {"at": "/evaluation_layer"}, {"at": "/notes", "value": "x"})
     checklist = lines(tmp_path, new, "--against", example(tmp_path), "--golden", golden(tmp_path, SURFACE))
-    wrong = "failed by law: schema_part_missing at /memory_layer, schema_part_unknown at /notes"
+    wrong = "failed by law: schema_part_missing at /evaluation_layer, schema_part_unknown at /notes"
     assert checklist["schema"] == ("failed", wrong)
     assert {checklist[step][0] for step in STEPS[1:-1]} == {"unknown"}
     assert checklist["sign"] == ("failed", f"failed above: 1; {wrong}")
@@ -155,9 +155,9 @@ def test_the_surface_is_that_of_the_pack_with_its_overlays_and_the_difference_th
         "passed",
         "ctxpack.support@1.0.0 to ctxpack.support@1.0.1; the least version class is patch",
     )
-    off = {"at": "/tooling_layer/permissions/adp_orders.lookup/allow", "value": False}
+    off = {"at": "/tooling_layer/permissions/adp_payments.issue_refund/allow", "value": False}
     checklist = lines(tmp_path, "old.json", "--overlay", overlay(tmp_path, off), "--golden", golden(tmp_path, SURFACE))
-    assert checklist["tool_surface"] == ("failed", "expected and not exposed: adp_orders.lookup")
+    assert checklist["tool_surface"] == ("failed", "expected and not exposed: adp_payments.issue_refund")
 
 
 def test_an_overlay_does_not_make_an_unsafe_pack_safe(tmp_path: Path) -> None:
