@@ -28,9 +28,9 @@ def documents(overlays: list[Overlay]) -> dict[str, Any]:
 
 
 def test_after_an_entry_was_taken_out_the_others_are_where_they_were() -> None:
-    view = resolve_view(EXAMPLE, [overlay((("/tooling_layer/permissions/adp_orders.lookup", None),))])
-    origin = view.origins.of("/tooling_layer/permissions/0/capability")
-    assert (origin.overlay, origin.at) == ("", "/tooling_layer/permissions/1/capability")
+    view = resolve_view(EXAMPLE, [overlay((("/tooling_layer/permissions/adp_policy.eval", None),))])
+    origin = view.origins.of("/tooling_layer/permissions/1/capability")
+    assert (origin.overlay, origin.at) == ("", "/tooling_layer/permissions/2/capability")
 
 
 def test_what_an_overlay_put_in_is_in_the_overlay() -> None:
