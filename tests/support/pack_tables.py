@@ -31,7 +31,7 @@ __all__ = ["FOLDER", "NAMES", "Checks", "PackTable", "pack_table", "source_of"]
 Json = Any
 CASES = Path(__file__).parents[1] / "cases"
 FOLDER = CASES / "packs"
-NAMES = ("helpdesk", "oncall")
+NAMES = ("analyst", "coding", "helpdesk", "kyc", "marketing", "oncall")
 
 
 class Call(Document, frozen=True):
