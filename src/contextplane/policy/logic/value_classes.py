@@ -4,7 +4,6 @@ A part that compares one fact with constants can only distinguish values at thos
 each of them, between each two, on either side, and for each other kind, absence included.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -12,6 +11,7 @@ from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import datalogic_py
+import msgspec
 
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.terms import APPROVAL_MODES
@@ -249,7 +249,7 @@ def _general_axis(path: str, parts: tuple[bytes, ...], known: frozenset[str] | N
 
 
 def _axis(path: str, keys: Sequence[bytes], known: frozenset[str] | None, is_possible: IsPossible) -> Axis | None:
-    parts: list[Json] = [json.loads(key) for key in keys]
+    parts: list[Json] = [msgspec.json.decode(key) for key in keys]
     values = [None, *CLOCK_NUMBERS[path]] if path in CLOCK_NUMBERS else _values(parts)
     if values is None:
         return None
@@ -276,7 +276,7 @@ def _result(attempt: str) -> int:
     result = _RESULT_OF.get(attempt)
     if result is not None:
         return result
-    decoded = json.loads(attempt)
+    decoded = msgspec.json.decode(attempt)
     if not isinstance(decoded, list):
         return FAILED
     return (FULL if decoded[0] else EMPTY) if isinstance(decoded[0], list) else OTHER
@@ -285,7 +285,7 @@ def _result(attempt: str) -> int:
 @lru_cache(4096)
 def _part_rule(part: bytes) -> datalogic_py.Rule:
     """The compiled form of a part, given as canonical JSON: the same parts are asked for again and again."""
-    return engine().compile({"try": [[strict_form(json.loads(part))], {"var": "type"}]})
+    return engine().compile({"try": [[strict_form(msgspec.json.decode(part))], {"var": "type"}]})
 
 
 def facts_of(values: Mapping[str, Json]) -> dict[str, Json]:
