@@ -1,7 +1,7 @@
 """The published JSON Schemas: the forms of the types, with a description of every member.
 
-A type says what its members are in its docstring, in a section `Members:` with a line `name: text` for each. The schema
-of an execution log is written out here, because a log is read by hand; a test compares the reader with it.
+A type says what its members are in its docstring, in a line for each: the name in backquotes, a colon, the text. The
+schema of an execution log is written out here, because a log is read by hand; a test compares the reader with it.
 """
 
 import inspect
@@ -23,11 +23,10 @@ from contextplane.model.value import Value
 __all__ = ["PUBLISHED", "PublishedSchema", "member_texts", "undescribed_members"]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_MEMBERS = re.compile(r"\n+ *Members:\n")
 _CONDITIONS = {"not", "if", "then", "else"}
 """Keywords whose schemas describe no member, but narrow one that is described elsewhere."""
 
-_MEMBER = re.compile(r"^ {4}(\w+): ")
+_MEMBER = re.compile(r"^`(\w+)`: ")
 
 
 class PublishedSchema(NamedTuple):
@@ -53,17 +52,21 @@ class PublishedSchema(NamedTuple):
 
 
 def member_texts(docstring: str) -> tuple[str, dict[str, str]]:
-    """Split a docstring into its text and the texts of its section `Members:`."""
-    text, *sections = _MEMBERS.split(inspect.cleandoc(docstring), maxsplit=1)
+    """Split a docstring into its text, and the text of each member."""
+    text: list[str] = []
     members: dict[str, str] = {}
     name = ""
-    for line in "".join(sections).splitlines():
+    for line in inspect.cleandoc(docstring).splitlines():
         if match := _MEMBER.match(line):
             name = match[1]
-            members[name] = line[match.end() :].strip()
-        elif name:
-            members[name] += f" {line.strip()}"
-    return text.strip(), members
+            members[name] = line[match.end() :]
+        elif name and line:
+            members[name] += f" {line}"
+        elif line or not name:
+            text.append(line)
+        else:
+            name = ""
+    return "\n".join(text).strip(), members
 
 
 def _types_by_name() -> dict[str, type[Value]]:
@@ -84,6 +87,8 @@ def _describe(schema: Schema) -> Schema:
         definition["description"] = text
         encoded = dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
         for field, member in members.items():
+            if encoded[field] not in definition["properties"]:
+                continue  # on the wire, further claims have no name of their own
             part = definition["properties"][encoded[field]]
             # The text of the type (an id, a version) tells the form; that of the member tells the meaning.
             part["description"] = " ".join(filter(None, (member, part.get("description"))))

@@ -74,17 +74,14 @@ def test_the_walk_finds_a_member_without_a_description() -> None:
 def test_texts_of_members_are_read_from_docstrings() -> None:
     docstring = """A part.
 
-    Its law.
+    `name`: Its name, which
+    goes on.
+    `at`: Its place: here.
 
-    Members:
-        name: Its name, which
-            goes on.
-        at: Its place: here.
+    Its law.
     """
-    assert member_texts(docstring) == (
-        "A part.\n\nIts law.",
-        {"name": "Its name, which goes on.", "at": "Its place: here."},
-    )
+    members = {"name": "Its name, which goes on.", "at": "Its place: here."}
+    assert member_texts(docstring) == ("A part.\n\nIts law.", members)
 
 
 def places(value: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

@@ -42,14 +42,26 @@ class CaseInvalid(ContextPlaneError):
 
 
 class CaseEnvironment(Document, frozen=True):
-    """The environment of a case: the ontologies that are present, and the snapshot of the graph."""
+    """The environment of a case: the ontologies that are present, and the snapshot of the graph.
+
+    `ontologies`: The ontologies that are present, such as ont.support@1.0.0.
+    `snapshot`: The snapshot of the graph that the run reads.
+    """
 
     ontologies: tuple[str, ...]
     snapshot: str | None = None
 
 
 class CompileCase(Value, frozen=True):
-    """All inputs of a compile except the pack."""
+    """All inputs of a compile except the pack.
+
+    `request`: The envelope: intent, message, context and pinned packs.
+    `run_context`: Who acts for whom, the ceiling and the budget.
+    `environment`: What the run finds in its environment.
+    `evidence`: What was gathered: typed facts, or bare references.
+    `memories`: What was recalled.
+    `as_of`: The moment at which freshness is judged.
+    """
 
     request: InvokeRequest
     run_context: RunContext

@@ -56,7 +56,10 @@ _PathAndDefault = Annotated[
 
 
 class FactReference(Document, frozen=True):
-    """The value of a fact, as conditions read it: `{"var": path}`, or `{"var": [path, default]}`."""
+    """The value of a fact, as conditions read it: `{"var": path}`, or `{"var": [path, default]}`.
+
+    `var`: The path of the fact, or a list of the path and a default.
+    """
 
     var: _FactPath | _PathAndDefault
 
@@ -83,6 +86,14 @@ class ArgConstraint(Document, frozen=True, omit_defaults=True):
     """What one argument must be. `unless_approved`: an approval lifts it.
 
     `equals`, `min` and `max` are values, or those that a fact has in the request.
+
+    `min`: The smallest number that is allowed.
+    `max`: The largest number that is allowed.
+    `enum`: The only values that are allowed.
+    `equals`: The only value that is allowed.
+    `required`: Whether a call without this argument is refused.
+    `pattern`: A regular expression that the whole text must match.
+    `unless_approved`: Whether an approval lifts the constraint.
     """
 
     min: int | float | FactReference | None = None
@@ -101,7 +112,16 @@ class ArgConstraint(Document, frozen=True, omit_defaults=True):
 
 
 class ResolvedConstraint(Document, frozen=True, omit_defaults=True):
-    """What one argument must be in one request: every fact is replaced by its value."""
+    """What one argument must be in one request: every fact is replaced by its value.
+
+    `min`: The smallest number that is allowed.
+    `max`: The largest number that is allowed.
+    `enum`: The only values that are allowed.
+    `equals`: The only value that is allowed.
+    `required`: Whether a call without this argument is refused.
+    `pattern`: A regular expression that the whole text must match.
+    `unless_approved`: Whether an approval lifts the constraint.
+    """
 
     min: int | float | None = None
     max: int | float | None = None
@@ -121,6 +141,12 @@ class CallLimit(Document, frozen=True, omit_defaults=True):
     """How often a tool may be called, or how much an argument may be in all, per run, user or tenant.
 
     It has `max_calls`, or `sum_of` and `max`. `period` is the time that it counts over: none for a run.
+
+    `per`: What is counted together: the calls of a run, a user, an agent or a tenant.
+    `period`: The period of counting.
+    `max_calls`: The largest number of calls in a period.
+    `sum_of`: The argument whose values are added up.
+    `max`: The largest sum of that argument in a period.
     """
 
     per: LimitScope

@@ -4,13 +4,26 @@ It consists of the prompt, in blocks that belong to buckets; manifests of what w
 controls for the runtime; and the ledger, which holds the hash of every input and of every stage.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import field
 
-from contextplane.model.arguments import BoundName, CallLimit, ResolvedConstraint
+from contextplane.model.compile_manifests import (
+    ArgumentLimit,
+    CallLimitEntry,
+    CapabilityMetadata,
+    DecisionManifestEntry,
+    EvidenceManifestEntry,
+    LimitFact,
+    Manifests,
+    MemoryManifestEntry,
+    Omission,
+    OmissionKind,
+    PolicyManifestEntry,
+    ToolManifestEntry,
+)
 from contextplane.model.evidence import EvidenceGate, Trust
-from contextplane.model.terms import ApprovalMode, DataClassification
+from contextplane.model.terms import ApprovalMode, Bucket, DataClassification
 from contextplane.model.value import Document
 
 __all__ = [
@@ -45,8 +58,6 @@ __all__ = [
     "ToolManifestEntry",
 ]
 
-Bucket = Literal["business", "policy", "tool", "evidence", "memory", "session"]
-
 BUCKETS: tuple[Bucket, ...] = ("business", "policy", "tool", "evidence", "memory", "session")
 """In descending priority."""
 
@@ -65,7 +76,21 @@ InstructionTreatment = Literal["instruction", "data_only"]
 
 
 class ContextBlock(Document, frozen=True, omit_defaults=True):
-    """One block. `tokens` counts it as it stands in the prompt, data with its label and source."""
+    """One block. `tokens` counts it as it stands in the prompt, data with its label and source.
+
+    `block_id`: The id of the block, unique in the prompt.
+    `bucket`: The bucket whose budget it uses.
+    `content`: The text that the model reads.
+    `priority`: That of its bucket: higher blocks are kept first.
+    `provenance_refs`: Where the text comes from: parts of the pack, evidence, memories.
+    `truncated`: Always false: a block is kept whole or left out.
+    `evidence_type`: The type of evidence that it is.
+    `trust`: How far the source of the evidence is trusted.
+    `data_classification`: The classification of its content.
+    `instruction_treatment`: Whether the model may follow it, or only read it as data.
+    `content_hash`: The SHA-256 of the content.
+    `tokens`: Its size in the prompt.
+    """
 
     block_id: str
     bucket: Bucket
@@ -82,7 +107,13 @@ class ContextBlock(Document, frozen=True, omit_defaults=True):
 
 
 class CompiledPrompt(Document, frozen=True):
-    """What a model is told. `context_blocks` stand in the order of the buckets."""
+    """What a model is told. `context_blocks` stand in the order of the buckets.
+
+    `system`: What holds for every request of the pack.
+    `developer`: How the model must work, and what it must not do.
+    `task`: The request, and what policy decided of it.
+    `context_blocks`: The blocks, in the order of the buckets.
+    """
 
     system: str
     developer: str
@@ -94,19 +125,36 @@ DefaultSource = Literal["request", "run_context", "pack"]
 
 
 class LedgerBudget(Document, frozen=True):
+    """What the prompt uses of its budget.
+
+    `tokens_used_at_compile`: The tokens of all blocks that were kept.
+    `truncated_buckets`: The buckets that lost a block.
+    """
+
     tokens_used_at_compile: int
     truncated_buckets: tuple[Bucket, ...]
 
 
 class Lineage(Document, frozen=True):
-    """A document that the resolved view was made from, and its digest."""
+    """A document that the resolved view was made from, and its digest.
+
+    `ref`: The document, id@X.Y.Z.
+    `digest`: The SHA-256 of its canonical bytes.
+    """
 
     ref: str
     digest: str
 
 
 class IntelligenceScope(Document, frozen=True):
-    """What gives things their meaning in this run, and nothing else does. None: the pack has none."""
+    """What gives things their meaning in this run, and nothing else does. None: the pack has none.
+
+    `ontology`: The ontology in its version, such as ont.support@1.0.0.
+    `snapshot`: The snapshot that the run reads.
+    `snapshot_pin_rule`: The rule of the pack that names the snapshot.
+    `ceid_namespaces`: The namespaces in which subjects have an identity.
+    `embedding_keys`: The indexes that retrieval may use.
+    """
 
     ontology: str | None
     snapshot: str | None
@@ -116,14 +164,23 @@ class IntelligenceScope(Document, frozen=True):
 
 
 class EnvironmentValue(Document, frozen=True):
-    """Language, timezone, currency or region, and who said so."""
+    """Language, timezone, currency or region, and who said so.
+
+    `value`: The value that holds in this run.
+    `source`: Who said so: the request, the run context or the pack.
+    """
 
     value: str
     source: DefaultSource
 
 
 class StageRecord(Document, frozen=True, omit_defaults=True):
-    """The hash of what one stage produced, and what it noticed."""
+    """The hash of what one stage produced, and what it noticed.
+
+    `stage`: The name of the stage.
+    `hash`: The SHA-256 of what it produced.
+    `notes`: What it noticed, for people.
+    """
 
     stage: str
     hash: str
@@ -135,6 +192,25 @@ class ContextLedger(Document, frozen=True, omit_defaults=True):
 
     `fixed_tokens` counts what stands in no bucket: system, developer, task and what frames the blocks. `prefix_hash`
     and `prefix_length` (in bytes) are of the part that only the pack decides.
+
+    `pack_ref`: The pack that was compiled, pack_id@X.Y.Z.
+    `request_id`: The request. It shapes nothing.
+    `policy_bundles`: The bundles whose rules were evaluated.
+    `tools`: The capabilities that are surfaced.
+    `evidence_refs`: The evidence that was admitted.
+    `memory_refs`: The memories that were recalled.
+    `budget`: What the blocks used of the budget.
+    `compiled_context_hash`: The hash of this document, without this member and without correlation ids.
+    `compiler_version`: The version of the compiler.
+    `token_counter`: The counter that sized the blocks.
+    `fixed_tokens`: The tokens that stand in no bucket.
+    `prefix_hash`: The SHA-256 of the part of the prompt that only the pack decides.
+    `prefix_length`: The length of that part, in bytes.
+    `lineage`: The documents that the resolved view was made from, each with its digest.
+    `scope`: The ontology, graph and namespaces of the run.
+    `environment`: Language, timezone, currency and region, each with its source.
+    `inputs`: The digest of every input, by its name.
+    `stages`: The hash of every stage, in their order.
     """
 
     pack_ref: str
@@ -157,142 +233,18 @@ class ContextLedger(Document, frozen=True, omit_defaults=True):
     stages: tuple[StageRecord, ...] = ()
 
 
-OmissionKind = Literal["tool", "rule", "evidence", "memory", "block", "redaction"]
-
-
-class PolicyManifestEntry(Document, frozen=True, omit_defaults=True):
-    """The rules of one bundle that took effect.
-
-    `undecided` are rules that failed or miss a fact: neither branch took effect, and the restrictions of both hold.
-    """
-
-    bundle_id: str
-    rule_ids: tuple[str, ...]
-    undecided: tuple[str, ...] = ()
-
-
-class CapabilityMetadata(Document, frozen=True, omit_defaults=True):
-    """How much one capability can do, and where that is declared.
-
-    `supplied_by_runtime`: the arguments that the runtime adds to a call. The model is not asked for them.
-    """
-
-    kind: Literal["read", "write"]
-    risk_level: str
-    approval_mode: ApprovalMode
-    source: Literal["adapter_registry"]
-    description: str | None = None
-    input_schema: dict[str, Any] | None = None
-    supplied_by_runtime: tuple[str, ...] = ()
-
-
-class LimitFact(Document, frozen=True, omit_defaults=True):
-    """A bound that is the value of a fact, which stands in the constraint.
-
-    `problem`: the fact is missing or has a wrong type, so that no call keeps the bound. `masked`: a redaction hides the
-    value, or it is a text that is no word, so that it is not in the constraint.
-    """
-
-    bound: BoundName
-    fact: str
-    problem: str | None = None
-    masked: bool = False
-
-
-class ArgumentLimit(Document, frozen=True, omit_defaults=True):
-    """What one argument must be, and who says so: `permission:<id>` or `rule:<bundle>#<rule>`.
-
-    The `required` of a rule holds only for tools that write, unless it is `scoped`: the rule names this capability.
-    `facts`: the bounds that are values of facts of this request.
-    """
-
-    argument: str
-    constraint: ResolvedConstraint
-    origin: str
-    scoped: bool = False
-    facts: tuple[LimitFact, ...] = ()
-
-
-class CallLimitEntry(Document, frozen=True):
-    """How often a tool may be called, or how much in all, and who says so: `permission:<id>`."""
-
-    limit: CallLimit
-    origin: str
-
-
-class ToolManifestEntry(Document, frozen=True, omit_defaults=True):
-    """The capabilities of one adapter that the run may use. `constraints` bound their arguments.
-
-    `limits` bound how often they are called, and how much in all. The runtime holds them.
-    """
-
-    adapter_id: str
-    capabilities: tuple[str, ...]
-    constraints: dict[str, tuple[ArgumentLimit, ...]] = field(default_factory=dict)
-    capability_metadata: dict[str, CapabilityMetadata] = field(default_factory=dict)
-    limits: dict[str, tuple[CallLimitEntry, ...]] = field(default_factory=dict)
-
-
-class EvidenceManifestEntry(Document, frozen=True, omit_defaults=True):
-    """Evidence that was admitted."""
-
-    evidence_ref: str
-    source_id: str | None = None
-    hash: str | None = None
-
-
-class MemoryManifestEntry(Document, frozen=True):
-    """A memory that was recalled."""
-
-    memory_ref: str
-    hash: str
-
-
-class Omission(Document, frozen=True, omit_defaults=True):
-    """A candidate that is not in the result: the stage that left it out, and why. `at` is its place in the input.
-
-    A redaction is a masked value: `id` is the rule, `count` how many there are at this place, and `places` where they
-    stand in it, at most 20. The value itself is nowhere.
-    """
-
-    kind: OmissionKind
-    id: str
-    stage: str
-    reason: str
-    detail: str | None = None
-    at: str | None = None
-    bucket: Bucket | None = None
-    tokens: int | None = None
-    priority: int | None = None
-    source_refs: tuple[str, ...] = ()
-    count: int | None = None
-    places: tuple[str, ...] = ()
-
-
-class DecisionManifestEntry(Document, frozen=True):
-    """A decision that the request can end in: all of its outcomes, and how far it may go."""
-
-    decision_key: str
-    decision_right: str
-    allowed_outcomes: tuple[str, ...]
-    approval_mode: ApprovalMode
-
-
-class Manifests(Document, frozen=True):
-    """What shaped the run, what it may use, what it rests on, what it remembers, and all that was left out."""
-
-    policy_manifest: tuple[PolicyManifestEntry, ...]
-    tool_manifest: tuple[ToolManifestEntry, ...]
-    evidence_manifest: tuple[EvidenceManifestEntry, ...]
-    memory_manifest: tuple[MemoryManifestEntry, ...] = ()
-    decision_manifest: tuple[DecisionManifestEntry, ...] = ()
-    omission_manifest: tuple[Omission, ...] = ()
-
-
 class RequiredApproval(Document, frozen=True):
     """An active approval gate. Calls of these capabilities wait for so many approvers of the role.
 
     The one who asks for the call is never one of them. `because` names the rules and tools that require the gate.
+
+    `gate_id`: The approval gate.
+    `capabilities`: The capabilities whose calls wait for it.
+    `required_approver_role`: The role that approves.
+    `approvers`: How many people must approve.
+    `approver_not_requester`: Whether the requester may not approve; always true.
+    `ttl_seconds`: How long an approval is valid.
+    `because`: The rules and tools that require it.
     """
 
     gate_id: str
@@ -308,7 +260,13 @@ class RuntimeControls(Document, frozen=True, omit_defaults=True):
     """The guardrails, gates and redactions that the runtime executes.
 
     `approval_gates_active` names the active gates; `approval_gates` says which calls wait for each, and for whom.
-    `guardrail_messages`: what to say when a guardrail is triggered, by its label, for those that have a message.
+
+    `must_refuse`: The labels of all refusals that the pack declares.
+    `must_escalate`: The labels of all escalations that the pack declares.
+    `approval_gates_active`: The gates that are active in this run.
+    `redaction_rules_active`: The redactions that are active in this run.
+    `approval_gates`: The active gates, with the calls that wait for them.
+    `guardrail_messages`: What to say when a guardrail is triggered, by its label.
     """
 
     must_refuse: tuple[str, ...]
@@ -320,7 +278,15 @@ class RuntimeControls(Document, frozen=True, omit_defaults=True):
 
 
 class BudgetReport(Document, frozen=True):
-    """What was allotted and used, by bucket, and every block that did not fit."""
+    """What was allotted and used, by bucket, and every block that did not fit.
+
+    `tokens_allocated`: The tokens that each bucket was allotted.
+    `tokens_used_at_compile`: The tokens of all blocks that were kept.
+    `tokens_used_by_bucket`: The tokens that each bucket used.
+    `bucket_truncations`: Whether each bucket lost a block.
+    `dropped_block_ids`: The blocks that did not fit, by bucket.
+    `warnings`: What a person should know, such as a budget that is too small.
+    """
 
     tokens_allocated: dict[Bucket, int]
     tokens_used_at_compile: int
@@ -334,6 +300,13 @@ class ActiveGuardrail(Document, frozen=True, omit_defaults=True):
     """A triggered guardrail: every way `by` which it was triggered, and what to say.
 
     `missing` are the facts that its `when` read and that are missing; `error` is why its `when` cannot be evaluated.
+
+    `id`: The label of the guardrail.
+    `kind`: Whether it refuses or escalates.
+    `by`: Every way by which it was triggered.
+    `message`: What to say to the caller.
+    `missing`: The facts that its condition read and that are missing.
+    `error`: Why its condition cannot be evaluated.
     """
 
     id: str
@@ -349,6 +322,20 @@ class PolicyVerdict(Document, frozen=True, omit_defaults=True):
 
     `missing_facts` were read by a rule or a guardrail, or are what a rule applies by, and not there; `refused` and
     `escalated` are the guardrails that were triggered, and `guardrails` says of each how, and what to say.
+
+    `allowed`: Whether the request is allowed.
+    `policy_decision_id`: The id of the decision, by the rules that took part.
+    `reason`: The first reason of the decision.
+    `effective_approval_mode`: The strictest approval mode of the rules that took effect.
+    `requires_approval_gates`: The gates that rules require.
+    `requires`: The evidence that rules require.
+    `prohibits`: The capabilities that rules prohibit.
+    `matched_rule_ids`: The rules that took effect.
+    `denials`: Every reason of a denial.
+    `missing_facts`: The facts that were read and are missing.
+    `refused`: The refusals that were triggered.
+    `escalated`: The escalations that were triggered.
+    `guardrails`: How each of those was triggered.
     """
 
     allowed: bool
@@ -367,7 +354,16 @@ class PolicyVerdict(Document, frozen=True, omit_defaults=True):
 
 
 class CompiledContext(Document, frozen=True, omit_defaults=True):
-    """All that shaped or was kept from the model. The same inputs always give the same one."""
+    """All that shaped or was kept from the model. The same inputs always give the same one.
+
+    `compiled_prompt`: What the model reads.
+    `manifests`: What was used, and what was left out.
+    `runtime_controls`: The guardrails, gates and redactions that the runtime executes.
+    `budget_report`: What the prompt uses of its budget.
+    `context_ledger`: The hashes of all inputs and stages.
+    `policy_decision`: What policy decided of the request.
+    `evidence_gate`: What the evidence is enough for.
+    """
 
     compiled_prompt: CompiledPrompt
     manifests: Manifests

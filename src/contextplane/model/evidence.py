@@ -46,7 +46,11 @@ EvidenceText = Annotated[
 
 
 class EvidenceFreshness(Document, frozen=True, omit_defaults=True):
-    """When it was observed, and until when it is valid. Without an end it does not age."""
+    """When it was observed, and until when it is valid. Without an end it does not age.
+
+    `observed_at`: When the fact was observed.
+    `expires_at`: Until when it is valid.
+    """
 
     observed_at: Moment
     expires_at: Moment | None = None
@@ -56,6 +60,10 @@ class EvidenceConflict(Document, frozen=True, omit_defaults=True):
     """Another piece of evidence that contradicts this one.
 
     It is resolved when `selected` names one of the two and `resolution_ref` names who decided.
+
+    `evidence_ref`: The evidence that contradicts this one.
+    `selected`: Which of the two holds.
+    `resolution_ref`: The record of who decided so.
     """
 
     evidence_ref: EvidenceText
@@ -64,7 +72,19 @@ class EvidenceConflict(Document, frozen=True, omit_defaults=True):
 
 
 class Evidence(Document, frozen=True, omit_defaults=True):
-    """One typed fact. A decision requires it by `type`; the model is shown its `content`."""
+    """One typed fact. A decision requires it by `type`; the model is shown its `content`.
+
+    `evidence_ref`: The reference of the evidence.
+    `type`: What kind of fact it is; decisions require evidence by type.
+    `tenant_id`: The tenant that it belongs to.
+    `source`: The source that it comes from.
+    `trust`: How far the source is trusted. Only authoritative and verified evidence closes a gate.
+    `content`: The text that the model reads.
+    `freshness`: When it was observed, and until when it is valid.
+    `classification`: The classification of its content.
+    `content_hash`: The SHA-256 of its content, checked if it is there.
+    `conflicts`: The evidence that contradicts it.
+    """
 
     evidence_ref: EvidenceText
     type: Identifier
@@ -91,6 +111,9 @@ class Satisfied(Document, frozen=True):
     """A required name, and what answers it.
 
     That is `policy`, `attested_by_request`, or the reference of admitted evidence.
+
+    `name`: The required evidence.
+    `by`: What answers it: policy, attested_by_request, or a reference.
     """
 
     name: str
@@ -98,7 +121,12 @@ class Satisfied(Document, frozen=True):
 
 
 class Unanswering(Document, frozen=True):
-    """A piece of evidence of a required name that does not answer it, why, and its place in the input."""
+    """A piece of evidence of a required name that does not answer it, why, and its place in the input.
+
+    `evidence_ref`: The evidence.
+    `reason`: Why it does not answer.
+    `at`: Its place in the input.
+    """
 
     evidence_ref: str
     reason: str
@@ -112,6 +140,11 @@ class Unresolved(Document, frozen=True):
     speaks of it and does not say true; `policy_failed` when the policy engine should have answered it; `no_evidence`
     when there is nothing; else what is wrong with the nearest piece. `evidence` lists every piece of that name, with
     what is wrong with it.
+
+    `name`: The required evidence.
+    `reason`: Why nothing answers it, as a stable code.
+    `obtainable_by`: The surfaced tools that can obtain it.
+    `evidence`: The evidence of that name, and why it does not answer.
     """
 
     name: str
@@ -121,14 +154,24 @@ class Unresolved(Document, frozen=True):
 
 
 class RejectedEvidence(Document, frozen=True):
-    """Evidence that was not admitted, and why."""
+    """Evidence that was not admitted, and why.
+
+    `evidence_ref`: The evidence.
+    `reason`: Why it was not admitted, as a stable code.
+    """
 
     evidence_ref: str
     reason: str
 
 
 class EvidenceConflictMarker(Document, frozen=True, omit_defaults=True):
-    """Two pieces of evidence that contradict each other. Resolved when both of the last are there."""
+    """Two pieces of evidence that contradict each other. Resolved when both of the last are there.
+
+    `evidence_refs`: The two pieces of evidence.
+    `required`: Whether one of them is required evidence.
+    `selected`: Which of the two holds.
+    `resolution_ref`: The record of who decided so.
+    """
 
     evidence_refs: tuple[str, str]
     required: bool
@@ -137,7 +180,16 @@ class EvidenceConflictMarker(Document, frozen=True, omit_defaults=True):
 
 
 class EvidenceGate(Document, frozen=True):
-    """A decision may be committed only when every required name is satisfied and no conflict about one is open."""
+    """A decision may be committed only when every required name is satisfied and no conflict about one is open.
+
+    `required`: The evidence that the decision requires.
+    `satisfied`: What answers each required name.
+    `unresolved`: The required names that nothing answers.
+    `rejected`: The evidence that was not admitted.
+    `conflicts`: The contradictions in the evidence.
+    `sufficiency`: Whether the evidence is enough, or can be obtained.
+    `commit_allowed`: Whether the decision may be committed.
+    """
 
     required: tuple[str, ...]
     satisfied: tuple[Satisfied, ...]
@@ -155,7 +207,21 @@ MemoryTier = Literal["working", "episodic", "semantic", "durable"]
 
 
 class Memory(Document, frozen=True, omit_defaults=True):
-    """Something remembered of a subject. Without `intents` or `roles` it is for every intent or role."""
+    """Something remembered of a subject. Without `intents` or `roles` it is for every intent or role.
+
+    `memory_ref`: The reference of the memory.
+    `tenant_id`: The tenant that it belongs to.
+    `state`: How far it was reviewed. Only promoted memory is recalled.
+    `tier`: How long memory of its kind lives.
+    `write_class`: What kind of memory it is.
+    `content`: The text that the model reads.
+    `subject`: Who or what it is about.
+    `intents`: The only intents that it is for.
+    `roles`: The only roles that it is for.
+    `classification`: The classification of its content.
+    `expires_at`: Until when it is valid.
+    `evidence_refs`: The evidence that it rests on.
+    """
 
     memory_ref: Annotated[str, Meta(pattern=r"^[!-~]{1,512}\Z", description="ASCII without blanks, at most 512.")]
     tenant_id: Identifier

@@ -7,6 +7,7 @@ from msgspec import Meta
 __all__ = [
     "APPROVAL_MODES",
     "ApprovalMode",
+    "Bucket",
     "DataClassification",
     "Duration",
     "Identifier",
@@ -29,6 +30,10 @@ APPROVAL_MODES: tuple[ApprovalMode, ...] = ("read_only", "local_write", "network
 
 OnDeny = Literal["none", "read"]
 """The tools that stay when an intent is denied: none, or those that read."""
+
+
+Bucket = Literal["business", "policy", "tool", "evidence", "memory", "session"]
+"""The parts of a prompt, each with a budget of its own."""
 
 
 DataClassification = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
