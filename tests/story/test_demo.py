@@ -45,7 +45,7 @@ def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> No
     lines = [line for chapter in chapters for line in chapter["lines"]]
     run = "e283d9edc4bda6076179269bc99c33cff9e3aba32ec5f2ee867bccd309eb9e72"
     assert f"ctx pack refund.json: ctx://{run}" in lines
-    context_hash = "sha256:34fbb9324e3e8208db90509da18c61d098afc761d5b77e1ab0df536e92970185"
+    context_hash = "sha256:37bc1d80183c6df89142053384cae6f4692b66fb20209ccc9cd9aea598ded132"
     assert f"  hash   {context_hash}" in lines
 
 

@@ -24,11 +24,14 @@ def write_prompt(draft: Draft, hidden: Collection[str] = ()) -> CompiledPrompt:
 
 
 def _developer(draft: Draft, hidden: Collection[str]) -> str:
-    """The developer message: the verdict, the decision and its evidence, and which calls wait for whom."""
+    """The developer message: what to honor; then the decision, the verdict, and what waits for whom.
+
+    An empty line ends what is the same for every request.
+    """
     allowed = draft.policy.verdict.allowed
     # A denied request has no approval to wait for.
     waits = [_wait(approval, hidden) for approval in draft.tools.approvals if allowed]
-    return "\n".join([_HONOR, *_decisions(draft), _verdict(draft), *filter(None, waits)])
+    return "\n".join([_HONOR, "", *_decisions(draft), _verdict(draft), *filter(None, waits)])
 
 
 def _task(draft: Draft) -> str:

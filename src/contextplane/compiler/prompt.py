@@ -78,8 +78,12 @@ def _item_label(block_id: str) -> str:
 
 
 def prompt_prefix(prompt: CompiledPrompt) -> str:
-    """The part of a prompt that only the pack decides: the same for all of its requests."""
-    return "".join(f"{part}\n\n" for part in (prompt.system, *_section(prompt, "business", "Business")))
+    """The part of a prompt that only the pack decides: the same for all of its requests.
+
+    The first paragraph of the developer text is the same for all packs.
+    """
+    honor = prompt.developer.partition("\n\n")[0]
+    return "".join(f"{part}\n\n" for part in (prompt.system, *_section(prompt, "business", "Business"), honor))
 
 
 def prompt_controls(prompt: CompiledPrompt, *, tools: bool = True) -> str:
@@ -87,7 +91,8 @@ def prompt_controls(prompt: CompiledPrompt, *, tools: bool = True) -> str:
 
     `tools`: whether to list the tools, which a chat API takes elsewhere.
     """
-    parts = (*_tools(prompt), prompt.developer) if tools else (prompt.developer,)
+    developer = prompt.developer.partition("\n\n")[2]
+    parts = (*_tools(prompt), developer) if tools else (developer,)
     return "".join(f"{part}\n\n" for part in (*parts, *_section(prompt, "policy", "Policy")))
 
 
