@@ -23,8 +23,6 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "variable_names": {},
     "docstrings": {
         "model.artifact::DecisionCatalog": _IN_SCHEMA,
-        "model.compiled_context::Manifests": _IN_SCHEMA,
-        "model.compiled_context::Omission": _IN_SCHEMA,
         "model.context_pack::ContextPack": _IN_SCHEMA,
         "model.context_pack::PackMeta": _IN_SCHEMA,
         "model.context_pack::TaskStep": _IN_SCHEMA,
