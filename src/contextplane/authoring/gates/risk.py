@@ -6,6 +6,8 @@ Also: the parameters of every step of a task template can be computed and are al
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from contextplane.authoring.conditions import PATHS, is_fact
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import DecisionDocument, Subject
@@ -13,7 +15,7 @@ from contextplane.authoring.tool_arguments import literal_bound
 from contextplane.model.context_pack import TaskStep, TaskTemplate
 from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
-from contextplane.model.pack_layers import Adapter, Permission
+from contextplane.model.pack_layers import Adapter, CapabilitySpec, Permission
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
 from contextplane.policy.logic.expression import logic_problems, variables
@@ -181,10 +183,14 @@ def destructive_decisions_rest_on_evidence(subject: Subject) -> Iterator[Violati
 
 
 def destructive_capabilities_can_be_undone(subject: Subject) -> Iterator[Violation]:
-    """A destructive capability that is described says how it is reversed."""
+    """A destructive capability that is described to the Tool Gateway says how it is reversed."""
     for at, adapter in subject.adapters.values():
         for name, spec in adapter.capability_specs.items():
-            if adapter.mode_of(name) == APPROVAL_MODES[-1] and spec.reversal_op is None:
+            if adapter.mode_of(name) != APPROVAL_MODES[-1] or spec.reversal_op is not None:
+                continue
+            # What only a model reads says nothing of how the gateway calls it.
+            for_gateway = replace(spec, approval_mode=None, description=None, arguments=None)
+            if for_gateway != CapabilitySpec() or spec == CapabilitySpec():
                 yield Violation(
                     at=f"{at}/capability_specs/{name}",
                     cause=f"{adapter.adapter_id}.{name} is destructive and names no reversal_op",
