@@ -42,7 +42,10 @@ BoundName = Literal["equals", "min", "max"]
 
 
 _FACT_PATH = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,255}\Z"
-_FactPath = Annotated[str, Meta(pattern=_FACT_PATH, description="The path of a fact, such as user.user_id.")]
+_FactPath = Annotated[
+    str, Meta(description="The path of a fact, such as user.user_id.", extra_json_schema={"pattern": _FACT_PATH})
+]
+"""`FactReference` checks the pattern: beside a list it is no constraint of msgspec, as in `model.terms.LoneName`."""
 _PathAndDefault = Annotated[
     tuple[str | int | float | bool, ...],
     Meta(

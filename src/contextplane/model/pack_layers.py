@@ -11,7 +11,15 @@ from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import force_setattr
 
 from contextplane.model.arguments import ArgConstraints, CallLimit, RuleConstraints, parse_rule_constraints
-from contextplane.model.terms import ApprovalMode, Identifier, JsonLogic, Names, Sentence
+from contextplane.model.terms import (
+    ApprovalMode,
+    Identifier,
+    JsonLogic,
+    LoneName,
+    Names,
+    Sentence,
+    check_lone_names,
+)
 from contextplane.model.value import Document
 
 __all__ = [
@@ -40,7 +48,7 @@ __all__ = [
 ]
 
 
-GateNames = Identifier | Annotated[Names, Meta(min_length=1, description="Every one of these gates must approve.")]
+GateNames = LoneName | Annotated[Names, Meta(min_length=1, description="Every one of these gates must approve.")]
 
 
 class Effect(Document, frozen=True, omit_defaults=True):
@@ -58,6 +66,7 @@ class Effect(Document, frozen=True, omit_defaults=True):
     arg_constraints: RuleConstraints = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_lone_names((self.requires_approval_gate,))
         if self.arg_constraints:
             force_setattr(self, "arg_constraints", parse_rule_constraints(self.arg_constraints))
 
@@ -77,12 +86,15 @@ class Rule(Document, frozen=True, omit_defaults=True):
     """It applies when every key of `applies_to` matches; then a true `if` gives `then`, a false one `else`."""
 
     rule_id: Identifier
-    applies_to: dict[str, Identifier | Names]
+    applies_to: dict[str, LoneName | Names]
     condition: JsonLogic = field(name="if")
     then: Effect
     otherwise: Effect | None = field(name="else", default=None)
     decision_binding: Identifier | None = None
     rationale: Sentence | None = None
+
+    def __post_init__(self) -> None:
+        check_lone_names(self.applies_to.values())
 
 
 class PolicyDsl(Document, frozen=True):
@@ -261,6 +273,9 @@ class Permission(Document, frozen=True, omit_defaults=True):
     produces: Names = ()
     intents: Names = ()
     limits: tuple[CallLimit, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_lone_names((self.requires_approval_gate,))
 
     @property
     def gate_ids(self) -> tuple[str, ...]:

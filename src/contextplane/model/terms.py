@@ -1,5 +1,7 @@
 """Terms that several layers of a context pack share: identifiers, modes, durations, classifications."""
 
+import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -12,11 +14,13 @@ __all__ = [
     "Duration",
     "Identifier",
     "JsonLogic",
+    "LoneName",
     "Names",
     "OnDeny",
     "Semver",
     "Sentence",
     "at_most",
+    "check_lone_names",
 ]
 
 
@@ -39,17 +43,28 @@ Bucket = Literal["business", "policy", "tool", "evidence", "memory", "session"]
 DataClassification = Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "RESTRICTED"]
 
 
-Identifier = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\Z",
-        description="An id: ASCII letters, digits, _ . : and -, at most 128.",
-    ),
-]
+_ID_FORM = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\Z"
+_ID_WORDS = "An id: ASCII letters, digits, _ . : and -, at most 128."
+Identifier = Annotated[str, Meta(pattern=_ID_FORM, description=_ID_WORDS)]
 """A name that other parts refer to. ASCII, so that no two of them look alike."""
 
 
 Names = tuple[Identifier, ...]
+
+
+LoneName = Annotated[str, Meta(description=_ID_WORDS, extra_json_schema={"pattern": _ID_FORM})]
+"""One id where a list of them may stand instead. A type that has it checks it with `check_lone_names`.
+
+The pattern is no constraint of msgspec: msgspec 0.22 takes one that stands beside a list or an object for a type when
+it collects garbage, and the process dies.
+"""
+
+
+def check_lone_names(values: Iterable[str | tuple[str, ...] | None]) -> None:
+    """Raise a `ValueError` if one of the values is a text and no id."""
+    for value in values:
+        if isinstance(value, str) and not re.search(_ID_FORM, value):
+            raise ValueError("a name has not the form of an id")
 
 
 Semver = Annotated[
