@@ -14,15 +14,16 @@ from msgspec import inspect
 import contextplane
 from contextplane.model.arguments import FactReference
 from contextplane.model.pack_layers import Effect, Permission, Rule
+from contextplane.model.value import Document
 from tests.support.cases import cases
 
 CONTAINERS = (inspect.ListType, inspect.VarTupleType, inspect.SetType, inspect.FrozenSetType, inspect.DictType)
 
 
-def structs(base: type) -> Iterator[type]:
-    for each in base.__subclasses__():
-        yield each
-        yield from structs(each)
+def documents(base: type[Document]) -> Iterator[type[Document]]:
+    for document in base.__subclasses__():
+        yield document
+        yield from documents(document)
 
 
 def mixed(form: object) -> bool:
@@ -41,12 +42,12 @@ def test_no_type_has_a_pattern_beside_a_list_or_an_object() -> None:
     for module in pkgutil.walk_packages(contextplane.__path__, "contextplane."):
         if ".adapters." not in module.name and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    own = {each for each in structs(msgspec.Struct) if each.__module__.startswith("contextplane.")}
-    assert Rule in own
+    every = {document for document in documents(Document) if document.__module__.startswith("contextplane.")}
+    assert Rule in every
     assert [
-        f"{each.__qualname__}.{field.name}"
-        for each in own
-        for field in getattr(inspect.type_info(each), "fields", ())
+        f"{document.__qualname__}.{field.name}"
+        for document in every
+        for field in getattr(inspect.type_info(document), "fields", ())
         if mixed(field.type)
     ] == []
 
