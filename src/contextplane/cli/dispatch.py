@@ -6,7 +6,7 @@ from typing import ClassVar, TextIO
 from contextplane.app.settings import from_environment
 from contextplane.cli.exit import EXIT_OF, FAILED, OK
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.parser import Usage, Verb, parser_of, whole_parser
+from contextplane.cli.parser import Usage, Verb, parser_of
 from contextplane.cli.table import VERBS
 from contextplane.errors import ContextPlaneError
 
@@ -80,7 +80,7 @@ def _run(argv: list[str]) -> int:
         return OK
     verb = _verb(name)
     args = parser_of(verb).parse_args(arguments)
-    args.whole_parser = lambda: whole_parser(VERBS)  # no verb knows the others by itself
+    args.summaries = {other.name: other.summary for other in VERBS}  # no verb knows the others by itself
     color = not args.json and _has_color(argv, sys.stdout)
     return verb.load().run(args, CommandOutput(json=args.json, quiet=args.quiet, color=color))
 

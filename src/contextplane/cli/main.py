@@ -44,9 +44,27 @@ def main(argv: list[str]) -> int:
         from contextplane.mcp.main import run as serve
 
         return serve()
+    if argv[:1] == ["__complete"]:
+        # A shell asks while somebody types.
+        return _complete(argv[1:])
     from contextplane.cli.dispatch import run
 
     return run(argv)
+
+
+def _complete(words: list[str]) -> int:
+    """Print what the last word may become. Nothing that goes wrong is shown."""
+    from contextplane.cli.completion import complete
+    from contextplane.cli.table import VERBS
+
+    try:
+        candidates = list(complete(words, VERBS))
+    except Exception:  # noqa: BLE001  an error would stand between the words that a person types
+        return 0
+    # A name with a control character is none that can be typed.
+    lines = [line for line in candidates if line.replace("\t", "").isprintable()]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
 
 
 def _replace_closed_streams() -> None:

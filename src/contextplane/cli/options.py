@@ -1,9 +1,9 @@
-"""Arguments of more than one verb: how they are parsed, and how a shell completes them."""
+"""Arguments of more than one verb: how they are parsed."""
 
 import os
-from argparse import Action, ArgumentTypeError
+from argparse import ArgumentTypeError
 
-__all__ = ["LIMIT", "NO_LIMIT", "complete_folders", "folder", "limit_of"]
+__all__ = ["LIMIT", "NO_LIMIT", "folder", "limit_of"]
 
 LIMIT, NO_LIMIT = 50, 1_000_000
 """The length of a list by default, and with --all."""
@@ -23,11 +23,3 @@ def limit_of(text: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) < len(str(NO_LIMIT)) and int(text) > 0:
         return int(text)
     raise ArgumentTypeError(f"not a number of lines: {text[:20]!r} (from 1 to {NO_LIMIT - 1})")
-
-
-def complete_folders(action: Action) -> None:
-    """Let completion offer folders for this argument.
-
-    shtab reads this attribute, and need not be imported for it.
-    """
-    action.complete = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "fish": "__fish_complete_directories"}  # type: ignore[attr-defined]

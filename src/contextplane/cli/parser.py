@@ -1,11 +1,11 @@
-"""The parsers of verbs: one is made when its verb runs, all together only for help and completion.
+"""The parsers of verbs: one is made when its verb runs, or when a shell completes a line of it.
 
 A verb is a line in the table, and a module that adds its arguments and runs.
 """
 
 import argparse
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar, NoReturn, Protocol
 
 from contextplane.cli.output import CommandOutput
@@ -16,7 +16,7 @@ from contextplane.model.value import Value
 # English in any case.
 setattr(argparse, "_", str)  # noqa: B010  it is private, and no longer there if Python changes
 
-__all__ = ["Usage", "Verb", "VerbModule", "parser_of", "whole_parser"]
+__all__ = ["Usage", "Verb", "VerbModule", "parser_of"]
 
 
 class VerbModule(Protocol):
@@ -94,17 +94,4 @@ def parser_of(verb: Verb) -> argparse.ArgumentParser:
             # The error for a missing argument names its choices, as the help does.
             action.metavar = f"{{{','.join(map(str, action.choices))}}}"
     add_globals(parser)
-    return parser
-
-
-def whole_parser(verbs: Sequence[Verb]) -> argparse.ArgumentParser:
-    """Return one parser of all verbs, for completion."""
-    parser = _Parser(prog="ctx", description="The context plane for AI agents.")
-    parser.add_argument("--version", action="store_true", help="print the version")
-    subparsers = parser.add_subparsers(dest="verb")
-    for verb in verbs:
-        module = verb.load()
-        sub = subparsers.add_parser(verb.name, help=verb.summary, description=(module.__doc__ or "").partition("\n")[0])
-        module.add_arguments(sub)
-        add_globals(sub)
     return parser

@@ -20,7 +20,6 @@ from argparse import ArgumentParser, Namespace
 from typing import ClassVar
 
 from contextplane.cli.exit import OK
-from contextplane.cli.options import complete_folders
 from contextplane.cli.output import CommandOutput, clean
 from contextplane.errors import ContextPlaneError, Family
 
@@ -35,7 +34,7 @@ class FolderNotMade(ContextPlaneError):
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    complete_folders(parser.add_argument("--keep", metavar="FOLDER", help="run in this new folder, and keep it"))
+    parser.add_argument("--keep", metavar="FOLDER", help="run in this new folder, and keep it")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

@@ -11,7 +11,6 @@ Examples:
 from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
-from contextplane.cli.options import complete_folders
 from contextplane.cli.output import CommandOutput, clean
 
 __all__ = ["add_arguments", "run"]
@@ -25,8 +24,7 @@ _MESSAGES = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    folder = parser.add_argument("folder", nargs="?", help="the folder for .ctx (default: CTX_DIR, else this folder)")
-    complete_folders(folder)
+    parser.add_argument("folder", nargs="?", help="the folder for .ctx (default: CTX_DIR, else this folder)")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:

@@ -34,7 +34,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import FAILED, OK
-from contextplane.cli.options import complete_folders, folder
+from contextplane.cli.options import folder
 from contextplane.cli.output import CommandOutput, clean, quantity
 
 if TYPE_CHECKING:
@@ -52,10 +52,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("log", metavar="LOG", help="the log to pack, - for standard input")
     parser.add_argument("--sidecars", action="store_true", help="write FILE.ctx.json beside each output file")
     parser.add_argument("--parent", metavar="REF", help="the execution pack that this run was forked from")
-    complete_folders(
-        parser.add_argument(
-            "--root", type=folder, metavar="FOLDER", help="the folder for paths in the log (default: its own)"
-        )
+    parser.add_argument(
+        "--root", type=folder, metavar="FOLDER", help="the folder for paths in the log (default: its own)"
     )
 
 

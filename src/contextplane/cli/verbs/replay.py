@@ -31,7 +31,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import DRIFT, FAILED, OK
-from contextplane.cli.options import complete_folders, folder
+from contextplane.cli.options import folder
 from contextplane.cli.output import CommandOutput, clean, shorten
 
 if TYPE_CHECKING:
@@ -89,10 +89,8 @@ def module(text: str) -> str:
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("ref", metavar="REF", help="the execution pack: ctx://<hash>, or the first digits of it")
     parser.add_argument("--recorded", action="store_true", help="run no tool; verify every recorded output")
-    complete_folders(
-        parser.add_argument(
-            "--root", type=folder, metavar="FOLDER", help="the workspace (default: the folder that holds the store)"
-        )
+    parser.add_argument(
+        "--root", type=folder, metavar="FOLDER", help="the workspace (default: the folder that holds the store)"
     )
     parser.add_argument(
         "--allow-host",
