@@ -26,12 +26,16 @@ from contextplane.model.json.canonical import canonical
 from contextplane.model.value import Document
 from contextplane.policy.arguments import violations
 
-__all__ = ["FOLDER", "NAMES", "Checks", "PackTable", "pack_table", "source_of"]
+__all__ = ["FOLDER", "NAMES", "TEAMS", "Checks", "PackTable", "pack_table", "source_of"]
 
 Json = Any
 CASES = Path(__file__).parents[1] / "cases"
 FOLDER = CASES / "packs"
-NAMES = ("analyst", "coding", "helpdesk", "kyc", "marketing", "oncall")
+TEAMS = ("analyst", "coding", "helpdesk", "kyc", "marketing", "oncall")
+"""Six packs as teams write them."""
+
+NAMES = (*TEAMS, "support")
+"""The seventh is the pack of the specification."""
 
 
 class Call(Document, frozen=True):
@@ -75,11 +79,11 @@ class Checks(Document, frozen=True):
 class PackTable:
     """A pack, its table of cases and its checks."""
 
-    def __init__(self, name: str, pack: Path, table: Path, checks: Path) -> None:
+    def __init__(self, name: str, table: Path, checks: Path) -> None:
         self.name = name
-        self.file = read_source_file(str(pack))
         self.table_file = read_source_file(str(table))
         self.table = read_table(self.table_file)
+        self.file = read_source_file(str(table.parent / self.table.pack))
         self.checks = msgspec.convert(read_source_file(str(checks)).file.value, type=Checks)
 
     def failures(self, value: Json = None) -> Iterator[str]:
@@ -166,4 +170,4 @@ def _claim_failures(check: Claim, draft: Draft) -> Iterator[str]:
 @cache
 def pack_table(name: str) -> PackTable:
     """Read one of the packs with its table and checks, once."""
-    return PackTable(name, FOLDER / f"{name}.yaml", FOLDER / f"{name}.test.yaml", FOLDER / f"{name}.checks.yaml")
+    return PackTable(name, FOLDER / f"{name}.test.yaml", FOLDER / f"{name}.checks.yaml")

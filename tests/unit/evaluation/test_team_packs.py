@@ -7,7 +7,11 @@ from tests.support.cases import cases
 from tests.support.pack_tables import FOLDER, NAMES, pack_table, source_of
 
 LEAST_CASES = 12
-WARNED = {"kyc": ("evidence_attested_by_request",), "oncall": ("tool_surface_wide",)}
+WARNED = {
+    "support": ("evidence_attested_by_request", "guardrail_by_signal_only", "guardrail_by_signal_only"),
+    "kyc": ("evidence_attested_by_request",),
+    "oncall": ("tool_surface_wide",),
+}
 """The warnings of a pack. A comment in the pack says why its authors accept each."""
 
 
