@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from contextplane.app.packs.files import official_number
 from contextplane.authoring.diff.walk import compare_packs
 from contextplane.authoring.gates.table import judge_pack
@@ -112,7 +114,7 @@ def widens(mutant: Mutant) -> bool:
     value = mutant.value
     try:
         after = Powers(value)
-    except ContextPlaneError:
+    except (ContextPlaneError, msgspec.ValidationError):
         return False
     place = mutant.mutation.edits[0].path
     near = [
