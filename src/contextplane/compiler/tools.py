@@ -60,8 +60,10 @@ def surface_tools(draft: Draft) -> Draft:
     reach = view.intent(draft.intent.intent).reach
     surface = view.tooling.surface(draft.decision, draft.facts.safety_mode, reach)
     gates = active_gates(view.policy, draft.decision, surface, draft.facts)
+    # In Python true equals 1, and so do two bounds by facts: their types are part of the key.
+    types = tuple((path, type(value)) for path, value in draft.decision.fact_values.items())
     descriptions = view.memoize(
-        (surface.tools, inputs.tokens), lambda: _describe_tools(view, surface.tools, inputs.tokens)
+        (surface.tools, types, inputs.tokens), lambda: _describe_tools(view, surface.tools, inputs.tokens)
     )
     part = ToolsPart(
         manifest=tuple(map(_copy_entry, descriptions.manifest)),

@@ -345,3 +345,51 @@ def test_one_more_gate_is_no_narrowing_where_an_approval_lifts_a_bound() -> None
 def test_an_overlay_may_not_let_an_adapter_do_more() -> None:
     at = "/tooling_layer/adapter_registry/adp_orders/approval_mode"
     assert "was read_only, now destructive (changes behaviour)" in refused((at, "destructive"))
+
+
+@cases(
+    ("at", "value"),
+    [
+        (
+            "/evaluation_layer/eval_targets/support.exchange",
+            {**EXAMPLE["evaluation_layer"]["eval_targets"][0], "intent": "support.exchange"},
+        ),
+        (f"{RULES}/R_DENY", {**deny("R_DENY", {"==": [VAR, 1]}), "applies_to": {"intent": "support.exchange"}}),
+    ],
+)
+def test_an_overlay_may_not_make_an_intent_known_that_a_rule_for_every_intent_serves(at: str, value: object) -> None:
+    step, first = ((at, value),), "/policy_layer/policy_bundles/0/policy_dsl/rules/0"
+    assert resolve_view(EXAMPLE, [overlay(step)]).applied[0].change.effect == "narrows"
+    general = changed(f"{first}/applies_to", {})
+    with pytest.raises(OverlayWidens):
+        resolve_view(general, [overlay(step)])
+    refuses = [{"at": f"{first}/{branch}", "value": {"allow": False, "reason": "No."}} for branch in ("then", "else")]
+    with pytest.raises(OverlayWidens):
+        resolve_view(with_changes(refuses, general), [overlay(step)])
+    unbound = with_changes([*refuses, {"at": f"{first}/decision_binding"}], general)
+    assert resolve_view(unbound, [overlay(step)]).applied[0].change.effect == "narrows"
+
+
+def test_the_second_permission_of_a_capability_that_reads_is_one_that_reads() -> None:
+    lookup = EXAMPLE["tooling_layer"]["permissions"][0]
+    reads = with_changes(
+        [
+            {"at": "/tooling_layer/adapter_registry/0/approval_mode", "value": "network"},
+            {
+                "at": "/tooling_layer/adapter_registry/0/capability_specs",
+                "value": {"lookup": {"approval_mode": "read_only"}},
+            },
+            {"at": "/tooling_layer/permissions/0/intents", "value": ["support.exchange"]},
+            {
+                "at": "/tooling_layer/permissions/-",
+                "value": {
+                    **lookup,
+                    "permission_id": "p_second",
+                    "intents": ["support.refund"],
+                    "requires_approval_gate": "GATE_FINANCE_APPROVAL",
+                },
+            },
+        ]
+    )
+    with pytest.raises(OverlayWidens, match="approval gate"):
+        resolve_view(reads, [overlay(((f"{HIGH}/then", {"allow": False, "reason": "No."}),))])

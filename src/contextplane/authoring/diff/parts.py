@@ -28,6 +28,7 @@ from contextplane.authoring.diff.tree import (
     is_rank_as_high,
     may_only_read,
     mode_in,
+    opens_intents,
     part_at,
     produced_evidence,
     required_evidence,
@@ -64,6 +65,7 @@ __all__ = [
     "required_gate",
     "rule_added",
     "rule_removed",
+    "target_added",
     "unless_argument",
     "unless_denied",
 ]
@@ -102,6 +104,12 @@ def rule_removed(pair: Pair) -> Difference:
         effect="widens" if widens else "changes",
         words=f"rule {pair.name} is gone{_intent_suffix(intents_of(pair.old))}",
     )
+
+
+def target_added(pair: Pair) -> Difference:
+    """Return the difference of a new evaluator target. The pack knows its intent from now on."""
+    opens = opens_intents(frozenset({pair.name}), pair.before)
+    return Difference(effect="widens" if opens else "narrows", words=f"new evaluator target for {pair.name}")
 
 
 def bundle_added(pair: Pair) -> Difference:
@@ -264,6 +272,8 @@ def _only_restricts(rule: Tree, before: Tree) -> bool:
     settled = not allows or (bool(intents) and intents <= settled_intents(before))
     restricting = settled and any(restricts(branch) for branch in branches)
     lowers_no_mode = all(is_rank_as_high(required_rank(branch, rule, before), None) for branch in branches)
+    if opens_intents(intents, before):
+        return False
     return restricting and lowers_no_mode and not _enables_approval(rule, before) and not _adds_decision(rule, before)
 
 

@@ -46,6 +46,7 @@ from contextplane.authoring.diff.parts import (
     required_gate,
     rule_added,
     rule_removed,
+    target_added,
     unless_argument,
     unless_denied,
 )
@@ -198,9 +199,7 @@ WHOLE: dict[TreePath, Comparer] = {
     _PERMISSION: added_or_removed(permission_added, permission_removed),
     (*_PERMISSION, "limits", "*"): added_or_removed(call_limit_added, call_limit_removed),
     _SPEC: added_or_removed(part_added("decision", "widens"), part_removed("decision", "changes")),
-    _TARGET: added_or_removed(
-        part_added("evaluator target for", "narrows"), part_removed("evaluator target for", "widens")
-    ),
+    _TARGET: added_or_removed(target_added, part_removed("evaluator target for", "widens")),
     ("evaluation_layer", "release_gates", "*"): added_or_removed(
         part_added("release gate for", "narrows"), part_removed("release gate for", "widens")
     ),

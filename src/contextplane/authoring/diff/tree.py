@@ -27,6 +27,7 @@ __all__ = [
     "is_rank_as_high",
     "may_only_read",
     "mode_in",
+    "opens_intents",
     "part_at",
     "plain",
     "produced_evidence",
@@ -104,6 +105,7 @@ def identity(value: Json, fields: tuple[str, ...]) -> str:
 # --- rules and the intents that they decide ---
 
 _BUNDLES = ("policy_layer", "policy_bundles")
+_INTENT_LISTS = (("evaluation_layer", "eval_targets"), ("task_layer", "task_templates"))
 
 
 def rules_in(tree: Tree) -> Iterator[tuple[str, Tree]]:
@@ -118,6 +120,27 @@ def intents_of(rule: Tree) -> frozenset[str]:
     named = part_at(rule, ("applies_to", "intent"))
     intents = named if isinstance(named, list | tuple) else [named]
     return frozenset(intent for intent in intents if isinstance(intent, str))
+
+
+def opens_intents(intents: frozenset[str], tree: Tree) -> bool:
+    """Whether one of these intents was unknown, and the pack has a rule for every intent that gives it something.
+
+    A request for an intent that is not known is refused, whatever the rules say.
+    """
+    rules = [rule for _, rule in rules_in(tree)]
+    if not any(not intents_of(rule) and _gives(rule) for rule in rules):
+        return False
+    parts = [part_at(tree, path) for path in _INTENT_LISTS]
+    entries = [entry for part in parts if isinstance(part, Mapping) for entry in part.values()]
+    named = frozenset(name for entry in entries if isinstance(name := part_at(entry, ("intent",)), str))
+    return not intents <= named.union(*map(intents_of, rules))
+
+
+def _gives(rule: Tree) -> bool:
+    """Whether a rule allows in some case, or leads to a decision, which tools may be left by."""
+    return part_at(rule, ("decision_binding",)) is not None or any(
+        allows(part_at(rule, (branch,))) for branch in ("then", "else")
+    )
 
 
 def settled_intents(tree: Tree, *, without: str = "") -> frozenset[str]:
@@ -205,7 +228,8 @@ def gates_reading(gates: frozenset[str], tree: Tree) -> bool:
 
 def may_only_read(tool: str, tree: Tree) -> bool:
     """Whether a tool may be one that only reads; an undeclared one may be."""
-    adapter, _, capability = tool.rpartition(".")
+    # The second permission of a capability, for other intents, stands under its id and a number.
+    adapter, _, capability = tool.partition("#")[0].rpartition(".")
     mode = mode_in(tree, adapter, capability)
     return mode is None or mode == "read_only"
 
