@@ -363,7 +363,9 @@ def test_an_overlay_may_not_make_an_intent_known_that_a_rule_for_every_intent_se
     general = changed(f"{first}/applies_to", {})
     with pytest.raises(OverlayWidens):
         resolve_view(general, [overlay(step)])
-    refuses = [{"at": f"{first}/{branch}", "value": {"allow": False, "reason": "No."}} for branch in ("then", "else")]
+    refuses: Any = [
+        {"at": f"{first}/{branch}", "value": {"allow": False, "reason": "No."}} for branch in ("then", "else")
+    ]
     with pytest.raises(OverlayWidens):
         resolve_view(with_changes(refuses, general), [overlay(step)])
     unbound = with_changes([*refuses, {"at": f"{first}/decision_binding"}], general)

@@ -123,9 +123,9 @@ def intents_of(rule: Tree) -> frozenset[str]:
 
 
 def opens_intents(intents: frozenset[str], tree: Tree) -> bool:
-    """Whether one of these intents was unknown, and the pack has a rule for every intent that gives it something.
+    """Whether one of these intents was unknown, and a rule for every intent gives it something.
 
-    A request for an intent that is not known is refused, whatever the rules say.
+    A request for an unknown intent is refused before any rule is evaluated.
     """
     rules = [rule for _, rule in rules_in(tree)]
     if not any(not intents_of(rule) and _gives(rule) for rule in rules):
