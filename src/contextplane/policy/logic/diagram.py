@@ -10,8 +10,9 @@ impossible, and what it leaves open may be.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
+from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.policy.logic.elements import element_reads
 from contextplane.policy.logic.expression import logic_problems, variables
@@ -44,8 +45,14 @@ fact. `unknown`: it met that null, and has no answer. `failed`: it cannot be eva
 STATES: tuple[State, ...] = ("true", "false", "true_missing", "false_missing", "unknown", "failed")
 
 
-class DiagramTooLarge(Exception):
+class DiagramTooLarge(ContextPlaneError):
     """A diagram with more nodes than are granted. What it would show is unknown."""
+
+    code: ClassVar[str] = "diagram_too_large"
+    family: ClassVar[Family] = "refused"
+
+    def __init__(self) -> None:
+        super().__init__("the conditions have too many cases to be compared", hint="read fewer facts in one condition")
 
 
 _KEEP = -1
