@@ -474,3 +474,18 @@ def test_the_cost_is_linear(unit: str) -> None:
     start = time.process_time()
     ALL.mask_text(text)
     assert time.process_time() - start < 8
+
+
+@cases(
+    "name",
+    [
+        "pass\u200bword",
+        "\uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44",
+        "\u2060password\u2060",
+        "x" * 300 + "_password",
+    ],
+)
+def test_the_spelling_and_the_length_of_a_name_hide_no_field(name: str) -> None:
+    assert ALL.mask_value({name: "hunter two"}).value == {name: "[redacted:password]"}
+    content = json.dumps({name: "hunter two"}, ensure_ascii=False)
+    assert "hunter two" not in ALL.mask_text(content).text

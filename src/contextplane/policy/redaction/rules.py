@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from typing import Literal
 
 from contextplane.model.value import Value
+from contextplane.policy.redaction.folded_text import fold
 from contextplane.policy.regex_safety import lazy_regex
 
 __all__ = [
@@ -250,8 +251,8 @@ class FieldNames:
             return rule
 
     def _find(self, name: str) -> str | None:
-        # A name that was masked says nothing of its value.
-        name = MASK().sub("", name[:_NAME_LENGTH]) if name.startswith("[") else name[:_NAME_LENGTH]
+        # A name that was masked says nothing of its value. The last words of a long name say what it is.
+        name = fold((MASK().sub("", name) if name.startswith("[") else name)[-_NAME_LENGTH:]).text
         words = [word.lower() for word in _WORDS().findall(name)]
         while len(words) > 1 and (words[-1] in _TAIL or words[-1].isdigit()):
             words.pop()
