@@ -83,8 +83,8 @@ def invalid_condition_places(subject: DecisionDocument) -> frozenset[str]:
 def facts_read(subject: DecisionDocument) -> frozenset[str]:
     """Return every fact that some condition reads, or that some bound of an argument is the value of."""
     read = frozenset[str]().union(*[condition.reads for condition in subject.compute_once(conditions)])
-    constraints = subject.constraints if isinstance(subject, Subject) else ()
-    return read.union(reference.path for _, placed in constraints for _, reference in placed.constraint.references)
+    references = subject.references if isinstance(subject, Subject) else ()
+    return read.union([reference.path for *_, reference in references]) if references else read
 
 
 def conditions_by_place(subject: DecisionDocument) -> Mapping[str, PlacedCondition]:

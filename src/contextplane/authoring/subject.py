@@ -7,22 +7,25 @@ every judgement is a law of a gate.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from contextplane.authoring.texts import DocumentTexts, Identify, lazy_property
-from contextplane.model.arguments import PlacedConstraint, placed_constraints
+from contextplane.model.arguments import BoundName, FactReference, PlacedConstraint, placed_constraints
 from contextplane.model.artifact import DecisionCatalog, EnvironmentDescription, Intent
 from contextplane.model.context_pack import ContextPack, DecisionSpec, TaskTemplate, Tenant
 from contextplane.model.json.canonical import Json
-from contextplane.model.pack_layers import Effect, PolicyBundle, Rule
+from contextplane.model.pack_layers import Adapter, CapabilitySpec, Effect, Permission, PolicyBundle, Rule
+from contextplane.model.terms import ApprovalMode
 from contextplane.model.value import Value
 
 __all__ = [
     "CatalogSubject",
     "DecisionDocument",
+    "ExposedTool",
     "IdList",
     "PlacedEffect",
     "PlacedRule",
+    "PlacedSpec",
     "Subject",
     "enumerate_places",
     "first_by_id",
@@ -132,6 +135,32 @@ class PlacedEffect(Value, frozen=True):
     branch: bool
 
 
+class PlacedSpec(NamedTuple):
+    """The description of a capability, with its place, its adapter and its name."""
+
+    at: str
+    adapter: Adapter
+    capability: str
+    spec: CapabilitySpec
+
+    @property
+    def capability_id(self) -> str:
+        return f"{self.adapter.adapter_id}.{self.capability}"
+
+
+class ExposedTool(NamedTuple):
+    """A capability that a permission exposes, with the place of the permission and what it can do."""
+
+    at: str
+    permission: Permission
+    adapter: Adapter
+    mode: ApprovalMode
+
+    @property
+    def capability_id(self) -> str:
+        return f"{self.permission.adapter_id}.{self.permission.capability}"
+
+
 class Subject(DecisionDocument):
     """A context pack of valid form. `value` is its JSON as written, `pack` the same, typed.
 
@@ -162,11 +191,46 @@ class Subject(DecisionDocument):
     def constraints(self) -> tuple[tuple[str, PlacedConstraint], ...]:
         """The constraints on arguments, of permissions and then of rules, each after its place."""
         owners: list[tuple[str, Mapping[str, Any]]] = [
-            (at, permission.arg_constraints) for at, permission in self.permissions
+            (at, permission.arg_constraints) for at, permission in self.permissions if permission.arg_constraints
         ]
-        owners += [(placed.at, placed.effect.arg_constraints) for placed in self.effects]
+        owners += [
+            (placed.at, placed.effect.arg_constraints) for placed in self.effects if placed.effect.arg_constraints
+        ]
         return tuple(
             (at + placed.at, placed) for at, constraints in owners for placed in placed_constraints(constraints)
+        )
+
+    @lazy_property
+    def capability_specs(self) -> tuple[PlacedSpec, ...]:
+        """Every described capability of the registry."""
+        return tuple(
+            [
+                PlacedSpec(f"{at}/capability_specs/{name}", adapter, name, spec)
+                for at, adapter in self.adapters.values()
+                for name, spec in adapter.capability_specs.items()
+            ]
+        )
+
+    @lazy_property
+    def references(self) -> tuple[tuple[str, PlacedConstraint, BoundName, FactReference], ...]:
+        """The bounds of arguments that are the value of a fact, each with its constraint and its place."""
+        return tuple(
+            [
+                (at, placed, name, reference)
+                for at, placed in self.constraints
+                for name, reference in placed.constraint.references
+            ]
+        )
+
+    @lazy_property
+    def exposed_tools(self) -> tuple[ExposedTool, ...]:
+        """Every permission that exposes a capability of a declared adapter."""
+        return tuple(
+            [
+                ExposedTool(at, permission, adapter[1], adapter[1].mode_of(permission.capability))
+                for at, permission in self.permissions
+                if permission.allow and (adapter := self.adapters.get(permission.adapter_id)) is not None
+            ]
         )
 
     @property

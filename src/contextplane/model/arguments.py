@@ -108,10 +108,12 @@ class ArgConstraint(Document, frozen=True, omit_defaults=True):
     unless_approved: bool = False
 
     @property
-    def references(self) -> Iterator[tuple[BoundName, FactReference]]:
+    def references(self) -> tuple[tuple[BoundName, FactReference], ...]:
         """The facts that it refers to, each after the bound that it is."""
+        if FactReference not in {type(self.equals), type(self.min), type(self.max)}:
+            return ()
         bounds: tuple[tuple[BoundName, object], ...] = (("equals", self.equals), ("min", self.min), ("max", self.max))
-        return ((name, bound) for name, bound in bounds if isinstance(bound, FactReference))
+        return tuple((name, bound) for name, bound in bounds if isinstance(bound, FactReference))
 
 
 class ResolvedConstraint(Document, frozen=True, omit_defaults=True):

@@ -27,7 +27,16 @@ from contextplane.policy.validation import (
     refuse_all,
 )
 
-__all__ = ["IntentReach", "OmittedTool", "Reason", "ReasonKind", "Surface", "SurfacedTool", "ToolProgram"]
+__all__ = [
+    "IntentReach",
+    "OmittedTool",
+    "Reason",
+    "ReasonKind",
+    "Surface",
+    "SurfacedTool",
+    "ToolProgram",
+    "highest_reach",
+]
 
 ReasonKind = Literal[
     "not_in_registry",
@@ -56,12 +65,16 @@ class IntentReach(Value, frozen=True):
         It is that of the highest, and reading if there is none. A decision that only proposes or recommends reaches
         reading. Tools stay when every decision asks for it.
         """
-        modes = [_decision_reach(spec) for spec in specs]
         return cls(
-            mode=max(modes, key=APPROVAL_MODES.index, default=_READS),
+            mode=highest_reach(specs),
             on_deny="read" if specs and all(spec.on_deny == "read" for spec in specs) else "none",
             decisions=tuple(spec.decision_key for spec in specs),
         )
+
+
+def highest_reach(specs: Sequence[DecisionSpec]) -> ApprovalMode:
+    """The most that any of these decisions can use; reading if there is none."""
+    return max(map(_decision_reach, specs), key=APPROVAL_MODES.index, default=_READS)
 
 
 def _decision_reach(spec: DecisionSpec) -> ApprovalMode:

@@ -41,12 +41,12 @@ def some_rule_allows_every_intent(subject: Subject) -> Iterator[Violation]:
     if any(not placed.intents for placed in live):
         return
     allowed = {intent for placed in live for intent in placed.intents}
-    spoken_of = {intent for placed in allowing for intent in placed.of.intents}
     for placed in subject.rules:
         for intent in placed.intents:
             if intent not in allowed:
                 allowed.add(intent)
-                why = "that says allow: true ever does so" if intent in spoken_of else "says allow: true"
+                is_spoken_of = any(intent in allows.of.intents for allows in allowing)
+                why = "that says allow: true ever does so" if is_spoken_of else "says allow: true"
                 cause = f"no rule of the intent {intent!r} {why}, so it is always denied"
                 yield Violation(at=placed.at, cause=cause, cure="write where it is allowed, or remove the intent")
 
@@ -61,8 +61,10 @@ def dead_allowances(subject: Subject) -> dict[str, PlacedEffect]:
     ]
     dead: dict[str, PlacedEffect] = {}
     for placed in subject.effects:
+        if placed.effect.allow is not True or _allows_either_way(placed):
+            continue
         condition = placed_at[f"{placed.of.at}/if"]
-        if placed.effect.allow is True and not condition.problems and not _allows_either_way(placed):
+        if not condition.problems:
             near = [guardrail for guardrail in guardrails if guardrail.reads and guardrail.reads <= condition.reads]
             if (not condition.free or near or _is_declared(subject, placed)) and _never_allows(
                 subject, placed, condition, near[:_MOST_GUARDRAILS]

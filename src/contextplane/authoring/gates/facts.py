@@ -36,7 +36,7 @@ _CLOCK_VALUES = (
 
 def clocks_are_compared_with_times(subject: DecisionDocument) -> Iterator[Violation]:
     """Every clock fact is compared with what a clock can show: all else is never so, or an error."""
-    for condition in _clock_conditions(subject):
+    for condition in subject.compute_once(_clock_conditions):
         for at, path, constant in _clock_comparisons(condition.expression):
             cause = f"the condition of {condition.name} compares {path} with {ascii(constant)[:60]}, which it never is"
             yield Violation(at=condition.at + at, cause=cause, cure=_CLOCK_VALUES)
@@ -46,7 +46,9 @@ def clocks_have_a_timezone(subject: Subject) -> Iterator[Violation]:
     """A pack that reads the weekday, the hour or the date has a timezone whose rules are known."""
     timezone = subject.pack.pack_meta.environment_defaults.timezone
     readers = [
-        condition.name for condition in _clock_conditions(subject) if not LOCAL_CLOCK.isdisjoint(condition.reads)
+        condition.name
+        for condition in subject.compute_once(_clock_conditions)
+        if not LOCAL_CLOCK.isdisjoint(condition.reads)
     ]
     if readers and not is_timezone(timezone):
         yield Violation(
@@ -56,10 +58,13 @@ def clocks_have_a_timezone(subject: Subject) -> Iterator[Violation]:
         )
 
 
-def _clock_conditions(subject: DecisionDocument) -> Iterator[PlacedCondition]:
-    for condition in subject.compute_once(conditions):
-        if not condition.problems and not CLOCK_FACTS.isdisjoint(condition.reads):
-            yield condition
+def _clock_conditions(subject: DecisionDocument) -> Sequence[PlacedCondition]:
+    """Return the sound conditions that read the clock."""
+    return [
+        condition
+        for condition in subject.compute_once(conditions)
+        if not condition.problems and not CLOCK_FACTS.isdisjoint(condition.reads)
+    ]
 
 
 def _clock_comparisons(expression: Json) -> Iterator[tuple[str, str, Json]]:
@@ -133,6 +138,8 @@ def declared_facts_are_for_intents(subject: Subject) -> Iterator[Violation]:
 def needed_facts_are_declared(subject: Subject) -> Iterator[Violation]:
     """Where facts are declared for an intent, so is each fact of requests that a condition or bound needs."""
     declared = request_facts_by_intent(subject.pack.policy_layer)
+    if not declared:
+        return
     reported: set[tuple[str, str]] = set()
     for at, name, path, intents in _needed_facts(subject, frozenset(declared)):
         for intent in sorted(intents) if path.startswith(_CALLER_FACTS) else ():
@@ -154,7 +161,7 @@ def _needed_facts(subject: Subject, declared: frozenset[str]) -> Iterator[tuple[
         (at, permission.arg_constraints, permission.intents) for at, permission in subject.permissions
     ]
     owners += [(placed.at, placed.effect.arg_constraints, placed.of.intents) for placed in subject.effects]
-    for at, constraints, named in owners if declared else ():
+    for at, constraints, named in owners:
         for bound in placed_constraints(constraints):
             for _, reference in bound.constraint.references:
                 if reference.default is None:

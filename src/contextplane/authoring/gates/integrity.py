@@ -39,18 +39,20 @@ def decision_bindings_resolve(subject: Subject) -> Iterator[Violation]:
 def rule_gates_resolve(subject: Subject) -> Iterator[Violation]:
     """Every approval gate that a rule requires is declared in approval_gates."""
     for placed in subject.effects:
-        yield from _undeclared_gates(placed.at, placed.effect.requires_approval_gate, subject)
+        if placed.effect.requires_approval_gate is not None:
+            yield from _undeclared_gates(placed.at, placed.effect.requires_approval_gate, subject)
 
 
 def permission_gates_resolve(subject: Subject) -> Iterator[Violation]:
     """Every approval gate that a permission requires is declared in approval_gates."""
     for at, permission in subject.permissions:
-        yield from _undeclared_gates(at, permission.requires_approval_gate, subject)
+        if permission.requires_approval_gate is not None:
+            yield from _undeclared_gates(at, permission.requires_approval_gate, subject)
 
 
-def _undeclared_gates(at: str, named: str | tuple[str, ...] | None, subject: Subject) -> Iterator[Violation]:
+def _undeclared_gates(at: str, named: str | tuple[str, ...], subject: Subject) -> Iterator[Violation]:
     place = f"{at}/requires_approval_gate"
-    placed = [(place, named)] if isinstance(named, str) else enumerate_places(place, named or ())
+    placed = [(place, named)] if isinstance(named, str) else enumerate_places(place, named)
     for name_at, name in placed:
         if name not in subject.gates:
             yield undeclared_name(name_at, "the approval gate", name, subject.gates)
@@ -86,13 +88,11 @@ def prohibitions_name_a_capability(subject: Subject) -> Iterator[Violation]:
 
 def capability_specs_name_a_capability(subject: Subject) -> Iterator[Violation]:
     """Every entry of capability_specs, and any reversal_op in it, is a declared capability of its adapter."""
-    for at, adapter in subject.adapters.values():
-        for name, spec in adapter.capability_specs.items():
-            if name not in adapter.capabilities:
-                yield undeclared_name(f"{at}/capability_specs/{name}", "the capability", name, adapter.capabilities)
-            if spec.reversal_op is not None and spec.reversal_op not in adapter.capabilities:
-                place = f"{at}/capability_specs/{name}/reversal_op"
-                yield undeclared_name(place, "the capability", spec.reversal_op, adapter.capabilities)
+    for at, adapter, name, spec in subject.capability_specs:
+        if name not in adapter.capabilities:
+            yield undeclared_name(at, "the capability", name, adapter.capabilities)
+        if spec.reversal_op is not None and spec.reversal_op not in adapter.capabilities:
+            yield undeclared_name(f"{at}/reversal_op", "the capability", spec.reversal_op, adapter.capabilities)
 
 
 def required_evidence_can_be_had(subject: Subject) -> Iterator[Violation]:

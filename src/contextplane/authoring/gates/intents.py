@@ -5,48 +5,35 @@ these laws tell the author what that leaves out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from contextplane.authoring.evidence import evidence_names, is_attested_by_request, producers
 from contextplane.authoring.gates.integrity import undeclared_name
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
 from contextplane.model.context_pack import DecisionSpec
-from contextplane.model.pack_layers import Permission
-from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
-from contextplane.policy.tool_surface import IntentReach
+from contextplane.model.terms import APPROVAL_MODES, at_most
+from contextplane.policy.tool_surface import highest_reach
+
+if TYPE_CHECKING:
+    from contextplane.model.pack_layers import Permission
 
 __all__ = ["LAWS"]
 
 _READS = APPROVAL_MODES[0]
 
 
-class _Tool(NamedTuple):
-    at: str
-    permission: Permission
-    mode: ApprovalMode
-
-    @property
-    def capability_id(self) -> str:
-        return f"{self.permission.adapter_id}.{self.permission.capability}"
-
-
-def _permitted_tools(subject: Subject) -> Sequence[_Tool]:
-    return [
-        _Tool(at, permission, subject.adapters[permission.adapter_id][1].mode_of(permission.capability))
-        for at, permission in subject.permissions
-        if permission.allow and permission.adapter_id in subject.adapters
-    ]
-
-
 def _decisions_by_intent(subject: Subject) -> Mapping[str, Sequence[DecisionSpec]]:
     """Map each intent of the pack to the decisions that its rules and task templates lead to."""
-    decisions: dict[str, list[DecisionSpec]] = {}
-    for intent in subject.intents:
-        keys = {placed.rule.decision_binding for placed in subject.rules if intent in (placed.intents or (intent,))}
-        keys |= {template.decision_key for _, template in subject.templates if template.intent == intent}
-        decisions[intent] = [spec for key, (_, spec) in subject.decisions.items() if key in keys]
-    return decisions
+    keys: dict[str, set[str | None]] = {intent: set() for intent in subject.intents}
+    for placed in subject.rules:
+        for intent in placed.intents or keys:
+            keys[intent].add(placed.rule.decision_binding)
+    for _, template in subject.templates:
+        keys[template.intent].add(template.decision_key)
+    return {
+        intent: [spec for key, (_, spec) in subject.decisions.items() if key in bound] for intent, bound in keys.items()
+    }
 
 
 def permission_intents_resolve(subject: Subject) -> Iterator[Violation]:
@@ -59,14 +46,15 @@ def permission_intents_resolve(subject: Subject) -> Iterator[Violation]:
 
 def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
     """No intent is given a tool that writes and that none of its decisions can use."""
-    reach = {
-        intent: IntentReach.of_decisions(specs) for intent, specs in subject.compute_once(_decisions_by_intent).items()
-    }
-    for tool in subject.compute_once(_permitted_tools):
+    writing = [tool for tool in subject.exposed_tools if tool.mode != _READS]
+    if not writing:
+        return
+    reach = {intent: highest_reach(specs) for intent, specs in subject.compute_once(_decisions_by_intent).items()}
+    for tool in writing:
         beyond = [
             intent
             for intent in tool.permission.intents or reach
-            if intent in reach and tool.mode != _READS and not at_most(tool.mode, reach[intent].mode)
+            if intent in reach and not at_most(tool.mode, reach[intent])
         ]
         if beyond:
             useful = [intent for intent in reach if intent not in beyond]
@@ -78,12 +66,17 @@ def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
             )
 
 
+def _restricts_intents(subject: Subject) -> bool:
+    """Whether a permission is for some intents only."""
+    return any([permission.intents for _, permission in subject.permissions])  # noqa: C419  a list is faster
+
+
 def evidence_is_produced_for_the_intent(subject: Subject) -> Iterator[Violation]:
     """Evidence that a decision requires of tools is produced by one whose permission is for its intents."""
-    if not any(permission.intents for _, permission in subject.permissions):
+    if not subject.compute_once(_restricts_intents):
         return
     by_name: dict[str, list[Permission]] = {}
-    for tool in subject.compute_once(_permitted_tools):
+    for tool in subject.exposed_tools:
         for name in evidence_names(tool.permission):
             by_name.setdefault(name, []).append(tool.permission)
     only_tools = subject.compute_once(producers)
@@ -101,8 +94,10 @@ def evidence_is_produced_for_the_intent(subject: Subject) -> Iterator[Violation]
 
 def steps_are_permitted_for_the_intent(subject: Subject) -> Iterator[Violation]:
     """Every step of a task template calls a tool whose permission is for the intent of the template."""
+    if not subject.compute_once(_restricts_intents):
+        return
     scopes: dict[str, list[Permission]] = {}
-    for tool in subject.compute_once(_permitted_tools):
+    for tool in subject.exposed_tools:
         scopes.setdefault(tool.capability_id, []).append(tool.permission)
     for at, template in subject.templates:
         for s, step in enumerate(template.steps):

@@ -77,11 +77,10 @@ def classified_data_is_redacted(subject: Subject) -> Iterator[Violation]:
 
 def _schemas(subject: Subject) -> Iterator[tuple[str, JsonSchema]]:
     """Yield the schemas of the capabilities, each after its place."""
-    for at, adapter in subject.adapters.values():
-        for name, spec in adapter.capability_specs.items():
-            for field, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):
-                if schema:
-                    yield f"{at}/capability_specs/{name}/{field}", schema
+    for at, _, _, spec in subject.capability_specs:
+        for field, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):
+            if schema:
+                yield f"{at}/{field}", schema
 
 
 def _property_names(schemas: list[JsonSchema]) -> Iterator[str]:

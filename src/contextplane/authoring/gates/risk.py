@@ -26,50 +26,41 @@ __all__ = ["DECISION_LAWS", "LAWS"]
 _IDEMPOTENCY = "idempotency_key"
 
 
-def _exposed_tools(subject: Subject) -> Sequence[tuple[str, Permission, Adapter]]:
-    """Return every permission that exposes a capability, with its place and its adapter."""
-    return [
-        (at, permission, subject.adapters[permission.adapter_id][1])
-        for at, permission in subject.permissions
-        if permission.allow and permission.adapter_id in subject.adapters
-    ]
-
-
 def tools_are_below_the_ceiling(subject: Subject) -> Iterator[Violation]:
     """No exposed tool has an approval mode above what the environment allows."""
     ceiling = subject.environment.approval_ceiling
-    for at, permission, adapter in subject.compute_once(_exposed_tools):
-        mode = adapter.mode_of(permission.capability)
-        if ceiling is not None and not at_most(mode, ceiling):
+    for tool in subject.exposed_tools if ceiling is not None else ():
+        if ceiling is not None and not at_most(tool.mode, ceiling):
             yield Violation(
-                at=f"{at}/capability",
-                cause=f"{adapter.adapter_id}.{permission.capability} is {mode}, above {ceiling}",
+                at=f"{tool.at}/capability",
+                cause=f"{tool.capability_id} is {tool.mode}, above {ceiling}",
                 cure="remove the permission, or request a higher ceiling",
             )
 
 
 def destructive_tools_have_a_gate(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that is destructive names an approval gate."""
-    for at, permission, adapter in subject.compute_once(_exposed_tools):
-        if adapter.mode_of(permission.capability) == "destructive" and not permission.gate_ids:
+    for tool in subject.exposed_tools:
+        if tool.mode == "destructive" and not tool.permission.gate_ids:
             yield Violation(
-                at=at,
-                cause=f"{adapter.adapter_id}.{permission.capability} is destructive and names no approval gate",
+                at=tool.at,
+                cause=f"{tool.capability_id} is destructive and names no approval gate",
                 cure="name an approval gate in requires_approval_gate",
             )
 
 
 def writes_require_idempotency(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that can change something needs an idempotency key, so a retry is harmless."""
-    for at, permission, adapter in subject.compute_once(_exposed_tools):
+    for at, permission, adapter, mode in subject.exposed_tools:
+        if mode == "read_only":
+            continue
         constraint = permission.arg_constraints.get(_IDEMPOTENCY)
         spec = adapter.capability_specs.get(permission.capability)
         # A key that an approval lifts may be absent, and one of a closed set is not new for each call.
         has_key = (
             constraint is not None and constraint.required and not constraint.unless_approved and not constraint.enum
         ) and constraint.equals is None
-        is_idempotent = has_key or (spec is not None and spec.idempotency_header)
-        if adapter.mode_of(permission.capability) != "read_only" and not is_idempotent:
+        if not has_key and (spec is None or not spec.idempotency_header):
             yield Violation(
                 at=f"{at}/arg_constraints",
                 cause=f"{adapter.adapter_id}.{permission.capability} can change something and needs no idempotency key",
@@ -99,11 +90,7 @@ def decisions_cover_their_tools(subject: Subject) -> Iterator[Violation]:
 
 def _acting_tools(subject: Subject) -> Mapping[str, ApprovalMode]:
     """Map each exposed tool that can do more than read to its approval mode."""
-    return {
-        f"{adapter.adapter_id}.{permission.capability}": adapter.mode_of(permission.capability)
-        for _, permission, adapter in subject.compute_once(_exposed_tools)
-        if adapter.mode_of(permission.capability) != APPROVAL_MODES[0]
-    }
+    return {tool.capability_id: tool.mode for tool in subject.exposed_tools if tool.mode != APPROVAL_MODES[0]}
 
 
 def _planned_above(subject: Subject) -> Iterator[tuple[str, ApprovalMode, str]]:
@@ -128,9 +115,9 @@ def _above_all(subject: Subject) -> Iterator[tuple[str, ApprovalMode, str]]:
     bound = {placed.rule.decision_binding for placed in subject.rules}
     bound |= {template.decision_key for _, template in subject.templates}
     reached = [key for key in subject.decisions if key in bound] or list(subject.decisions)
-    for _, permission, adapter in subject.compute_once(_exposed_tools):
-        tool, mode = f"{adapter.adapter_id}.{permission.capability}", adapter.mode_of(permission.capability)
-        own = planned.get(tool, set()).union(*(shared.get(gate, set()) for gate in permission.gate_ids))
+    for exposed in subject.exposed_tools:
+        tool, mode = exposed.capability_id, exposed.mode
+        own = planned.get(tool, set()).union(*(shared.get(gate, set()) for gate in exposed.permission.gate_ids))
         could = [key for key in subject.decisions if key in own] if own else reached
         strictest = max(could, key=lambda key: APPROVAL_MODES.index(subject.decisions[key][1].approval_mode))
         if not at_most(mode, subject.decisions[strictest][1].approval_mode):
@@ -184,18 +171,18 @@ def destructive_decisions_rest_on_evidence(subject: Subject) -> Iterator[Violati
 
 def destructive_capabilities_can_be_undone(subject: Subject) -> Iterator[Violation]:
     """A destructive capability that is described to the Tool Gateway says how it is reversed."""
-    for at, adapter in subject.adapters.values():
-        for name, spec in adapter.capability_specs.items():
-            if adapter.mode_of(name) != APPROVAL_MODES[-1] or spec.reversal_op is not None:
-                continue
-            # What only a model reads says nothing of how the gateway calls it.
-            for_gateway = replace(spec, approval_mode=None, description=None, arguments=None)
-            if for_gateway != CapabilitySpec() or spec == CapabilitySpec():
-                yield Violation(
-                    at=f"{at}/capability_specs/{name}",
-                    cause=f"{adapter.adapter_id}.{name} is destructive and names no reversal_op",
-                    cure="name the capability that reverses it, or write in the runbook that none does",
-                )
+    for placed in subject.capability_specs:
+        spec = placed.spec
+        if spec.reversal_op is not None or placed.adapter.mode_of(placed.capability) != APPROVAL_MODES[-1]:
+            continue
+        # What only a model reads says nothing of how the gateway calls it.
+        for_gateway = replace(spec, approval_mode=None, description=None, arguments=None)
+        if for_gateway != CapabilitySpec() or spec == CapabilitySpec():
+            yield Violation(
+                at=placed.at,
+                cause=f"{placed.capability_id} is destructive and names no reversal_op",
+                cure="name the capability that reverses it, or write in the runbook that none does",
+            )
 
 
 _APPROVAL_LAWS: tuple[Law[Subject], ...] = (
@@ -244,27 +231,25 @@ def _mode_place(at: str, adapter: Adapter, capability: str) -> str:
 
 def capabilities_stay_below_their_adapter(subject: Subject) -> Iterator[Violation]:
     """No capability has an approval mode above that of its adapter, which is the highest of all of them."""
-    for at, adapter in subject.adapters.values():
-        for name, spec in adapter.capability_specs.items():
-            if spec.approval_mode is not None and not at_most(spec.approval_mode, adapter.approval_mode):
-                yield Violation(
-                    at=f"{at}/capability_specs/{name}/approval_mode",
-                    cause=f"{adapter.adapter_id}.{name} is {spec.approval_mode}, above its adapter, which is "
-                    f"{adapter.approval_mode}",
-                    cure=f"lower it to {adapter.approval_mode}, or raise the adapter's",
-                )
+    for placed in subject.capability_specs:
+        mode, highest = placed.spec.approval_mode, placed.adapter.approval_mode
+        if mode is not None and not at_most(mode, highest):
+            yield Violation(
+                at=f"{placed.at}/approval_mode",
+                cause=f"{placed.capability_id} is {mode}, above its adapter, which is {highest}",
+                cure=f"lower it to {highest}, or raise the adapter's",
+            )
 
 
 def nothing_is_its_own_reversal(subject: Subject) -> Iterator[Violation]:
     """The reversal_op of a capability is another capability: doing the same again undoes nothing."""
-    for at, adapter in subject.adapters.values():
-        for name, spec in adapter.capability_specs.items():
-            if spec.reversal_op == name:
-                yield Violation(
-                    at=f"{at}/capability_specs/{name}/reversal_op",
-                    cause=f"{adapter.adapter_id}.{name} is named as its own reversal",
-                    cure="name the capability that undoes it, or leave it out",
-                )
+    for placed in subject.capability_specs:
+        if placed.spec.reversal_op == placed.capability:
+            yield Violation(
+                at=f"{placed.at}/reversal_op",
+                cause=f"{placed.capability_id} is named as its own reversal",
+                cure="name the capability that undoes it, or leave it out",
+            )
 
 
 _TOOL_LAWS: tuple[Law[Subject], ...] = (

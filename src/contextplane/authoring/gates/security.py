@@ -175,9 +175,8 @@ def _first_places(document: DocumentTexts, matches: Callable[[str], Collection[s
 
 def writes_are_constrained(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that can change something bounds an argument besides the idempotency key."""
-    for at, permission in subject.permissions:
-        _, adapter = subject.adapters.get(permission.adapter_id, ("", None))
-        if not permission.allow or adapter is None or adapter.mode_of(permission.capability) == "read_only":
+    for at, permission, adapter, mode in subject.exposed_tools:
+        if mode == "read_only":
             continue
         if any(
             bounds_value(constraint) for name, constraint in permission.arg_constraints.items() if name != _IDEMPOTENCY

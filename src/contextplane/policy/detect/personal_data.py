@@ -199,10 +199,10 @@ _DIGITS = 10
 def may_hold_number(text: str) -> bool:
     """Whether a text may contain a number: a fast test before the slow ones."""
     outline = text.encode(errors="replace").translate(_OUTLINE, _GAPS)
-    if _MANY_DIGITS in outline:
-        return True
     at = outline.find(_SOME_DIGITS)
     while at >= 0:
+        if outline.startswith(_MANY_DIGITS, at):
+            return True
         if outline[at - 1] == _LETTER and outline.startswith(_BEFORE_LETTER, at):
             return True
         at = outline.find(_SOME_DIGITS, at + len(_SOME_DIGITS))

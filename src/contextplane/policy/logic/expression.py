@@ -199,10 +199,13 @@ def _is_simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
     if operator not in COMPARISONS or len(operands) > 2:  # noqa: PLR2004
         return False
     fact, constant = operands
-    if type(fact) is not dict or len(fact) != 1 or type(path := fact.get("var")) is not str or _ODD_INDEX.search(path):
+    if type(fact) is not dict or len(fact) != 1 or type(path := fact.get("var")) is not str:
         return False
     reads.add(path)
-    return type(constant) is str or type(constant) is bool or (type(constant) is int and -_EXACT <= constant <= _EXACT)
+    is_constant = (
+        type(constant) is str or type(constant) is bool or (type(constant) is int and -_EXACT <= constant <= _EXACT)
+    )
+    return is_constant and not (("0" in path or "+" in path) and _ODD_INDEX.search(path))
 
 
 def _count_parts(value: Json, depth: int) -> int:

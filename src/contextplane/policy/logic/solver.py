@@ -132,6 +132,8 @@ class VariableUses:
 
 def path_of(value: Json) -> str | None:
     """The path of `{"var": "a.b"}`, else None: a default or a computed path is not analysed."""
+    if type(value) is dict and len(value) == 1 and type(path := value.get("var")) is str:
+        return path or None  # the common form, without further ado
     operator, operands = operation(value)
     if operator != "var" or not operands or not reads_without_default(operands):
         return None
@@ -180,7 +182,7 @@ def _is_contingent(expression: Json, seen: set[str]) -> bool:
     """Whether each variable stands in one comparison that can be either."""
     operator, operands = operation(expression)
     if operator in {"and", "or", "!", "!!"} and operands:
-        return all(_is_contingent(operand, seen) for operand in operands)
+        return all([_is_contingent(operand, seen) for operand in operands])  # noqa: C419  a list is faster
     constant: Json = True
     if operator == "var":
         path = path_of(expression)
@@ -199,7 +201,7 @@ def _is_contingent(expression: Json, seen: set[str]) -> bool:
 
 
 def _overlaps(path: str, seen: set[str]) -> bool:
-    return any(path.startswith(f"{other}.") or other.startswith(f"{path}.") or other == path for other in seen)
+    return path in seen or any([path.startswith(f"{other}.") or other.startswith(f"{path}.") for other in seen])  # noqa: C419  a list is faster
 
 
 def solve(goals: Sequence[Goal]) -> Solution:
