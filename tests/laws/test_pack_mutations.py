@@ -10,13 +10,15 @@ from collections import Counter
 
 import pytest
 
-from tests.support.mutant_verdicts import Mutant, all_mutants, means, widens
+from tests.support.cases import cases
+from tests.support.mutant_verdicts import Mutant, all_mutants, is_counted, is_missed, means
+from tests.support.pack_mutations import DROPPED, Edit, Mutation
 from tests.support.samples import PROFILE
 
 IN_LAWS = PROFILE == "laws"
 SHARDS = 16 if IN_LAWS else 2
 SAMPLE = 75
-"""How many edits each shard tries in an ordinary run. In `make laws` they try all: 7,100 edits, 3,400 mutants."""
+"""How many edits each shard tries in an ordinary run. In `make laws` they try all: 7,095 edits, 3,433 mutants."""
 
 LEAST = 3000
 MOST_MISSED = 3
@@ -33,10 +35,35 @@ def shard_of(shard: int) -> list[Mutant]:
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_every_change_that_widens_a_pack_is_noticed(shard: int) -> None:
     mutants = shard_of(shard)
-    counted = [mutant for mutant in mutants if not mutant.candidate or widens(mutant)]
-    missed = [mutant.name for mutant in counted if not means(mutant) and mutant.name not in MISSED]
-    assert missed == []
-    assert len(counted) >= len(mutants) * LEAST / len(all_mutants()) * (1 if IN_LAWS else 0.8)
+    assert [mutant.name for mutant in mutants if is_missed(mutant) and mutant.name not in MISSED] == []
+
+
+@pytest.mark.skipif(not IN_LAWS, reason="it decides millions of requests")
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_about_half_of_the_edits_count(shard: int) -> None:
+    mutants = shard_of(shard)
+    counted = [mutant for mutant in mutants if is_counted(mutant)]
+    assert len(counted) >= len(mutants) * LEAST / len(all_mutants())
+
+
+def test_what_nothing_notices_is_missed() -> None:
+    """A mutant that leaves its pack as it is goes unnoticed: the law can fail."""
+    unchanged = Mutant("kyc", Mutation("leave", (Edit(("pack_meta", "ttl_seconds"), 60),)), candidate=False)
+    assert is_missed(unchanged)
+    assert means(unchanged) == frozenset()
+
+
+@cases(
+    ("edit", "noticed"),
+    [
+        (Edit(("policy_layer", "approval_gates", 0, "approvers"), 1), {"diff", "cases"}),
+        (Edit(("tooling_layer", "permissions", 6, "requires_approval_gate"), DROPPED), {"diff", "lint", "cases"}),
+        (Edit(("memory_layer", "promotion_thresholds", "auto_promote_confidence"), 0.4), {"diff", "lint"}),
+        (Edit(("policy_layer", "guardrails", "redaction_rules"), ["passport"]), {"diff"}),
+    ],
+)
+def test_each_means_notices_what_it_is_for(edit: Edit, noticed: set[str]) -> None:
+    assert means(Mutant("kyc", Mutation("change", (edit,)), candidate=False)) == noticed
 
 
 def test_few_misses_are_accepted_and_each_is_of_a_mutant() -> None:

@@ -20,7 +20,7 @@ from tests.support.pack_tables import NAMES, pack_table, source_of
 from tests.support.promise_mutations import PROMISES
 from tests.support.tightening_mutations import TIGHTENINGS
 
-__all__ = ["Mutant", "all_mutants", "means", "widens"]
+__all__ = ["Mutant", "all_mutants", "is_counted", "is_missed", "means"]
 
 Json = Any
 Means = Literal["diff", "lint", "cases"]
@@ -59,15 +59,26 @@ def _all_mutants() -> Iterator[Mutant]:
             yield Mutant(name, mutation, candidate=True)
 
 
-def means(mutant: Mutant, *, every: bool = False) -> frozenset[Means]:
-    """By what a mutant is noticed; without `every`, by the first that does."""
-    noticed: set[Means] = set()
-    for name, notices in (("diff", _in_diff), ("lint", _in_lint), ("cases", _in_cases)):
-        if notices(mutant.pack, mutant.value):
-            noticed.add(name)  # type: ignore[arg-type]
-            if not every:
-                break
-    return frozenset(noticed)
+def is_missed(mutant: Mutant) -> bool:
+    """Whether a mutant counts, and nothing notices it. What is cheap to find out comes first."""
+    if _in_diff(mutant.pack, mutant.value) or not is_counted(mutant):
+        return False
+    return not _in_lint(mutant.pack, mutant.value) and not _in_cases(mutant.pack, mutant.value)
+
+
+def is_counted(mutant: Mutant) -> bool:
+    """Whether a mutant breaks a promise by its form, or some request may do more by it."""
+    return not mutant.candidate or widens(mutant)
+
+
+def means(mutant: Mutant) -> frozenset[Means]:
+    """By what a mutant is noticed."""
+    noticed: dict[Means, bool] = {
+        "diff": _in_diff(mutant.pack, mutant.value),
+        "lint": _in_lint(mutant.pack, mutant.value),
+        "cases": _in_cases(mutant.pack, mutant.value),
+    }
+    return frozenset(name for name, is_noticed in noticed.items() if is_noticed)
 
 
 def _in_diff(name: str, value: Json) -> bool:

@@ -332,7 +332,7 @@ def loosen_bound(pack: Json) -> Iterator[Edit]:
             yield Edit((*path, "enum"), [*constraint["enum"][1:], "anything"])
         if "pattern" in constraint:
             pattern = constraint["pattern"]
-            loosened = {pattern.removeprefix("^"), pattern.removesuffix("$"), "", "^.*$", f"{pattern}|^x"}
+            loosened = {pattern.removeprefix("^"), pattern.removesuffix("$"), "^.*$", f"{pattern}|^x"}
             loosened |= {re.sub(r"\{(\d+),(\d+)\}", r"{\1,400}", pattern)}
             yield from (Edit((*path, "pattern"), other) for other in sorted(loosened - {pattern}))
         if constraint.get("required") is True:
