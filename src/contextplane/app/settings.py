@@ -10,12 +10,14 @@ __all__ = [
     "Settings",
     "from_environment",
     "key_passphrase",
+    "server_environment",
     "signing_key",
     "token_tables",
     "tool_environment",
 ]
 
 _DIGITS = 20
+_SERVER_VARIABLES = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"})
 _TOOL_VARIABLES = frozenset({"LANG", "TZ", "PYTHONPATH"})
 _WORKING_FOLDER_NAMES = frozenset({"", ".", "cwd", "session_cwd", "__session_cwd__"})
 
@@ -80,6 +82,11 @@ def from_environment() -> Settings:
 def tool_environment() -> dict[str, str]:
     """Return the environment variables that tools receive: language, time zone and `PYTHONPATH`."""
     return {name: value for name, value in os.environ.items() if name in _TOOL_VARIABLES or name.startswith("LC_")}
+
+
+def server_environment() -> dict[str, str]:
+    """Return the environment variables that an MCP server receives beside those of its configuration."""
+    return {name: value for name, value in os.environ.items() if name in _SERVER_VARIABLES}
 
 
 def token_tables() -> str | None:

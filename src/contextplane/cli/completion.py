@@ -18,6 +18,7 @@ _RUNS = ("runs", "handoffs", "versions")
 _KINDS: dict[str, tuple[str, ...]] = {
     "FILE": (_FILES,),
     "LOG": (_FILES,),
+    "SOURCE": (_FILES,),
     "PATH": (_FILES,),
     "DIR": (_FOLDERS,),
     "FOLDER": (_FOLDERS,),
@@ -79,12 +80,14 @@ class _Line:
         self._used: set[str] = set()
         self._waiting: Action | None = None
         self._is_plain = False
+        self._more = 0
         for word in words:
             self._read(word)
 
     def _read(self, word: str) -> None:
         if self._waiting is not None:
-            self._waiting = None
+            self._waiting = self._waiting if self._more > 0 else None
+            self._more -= 1
         elif self._is_plain or not word.startswith("-") or word == "-":
             if self._arguments and self._arguments[0].nargs not in ("*", "+"):
                 del self._arguments[0]
@@ -94,6 +97,7 @@ class _Line:
             action = self._options.get(word.partition("=")[0])
             self._used.add(action.dest if action else "")
             self._waiting = action if action is not None and action.nargs != 0 and "=" not in word else None
+            self._more = action.nargs - 1 if action is not None and isinstance(action.nargs, int) else 0
 
     def candidates(self, current: str) -> Iterator[str]:
         """Yield what the unfinished word may become."""
@@ -117,8 +121,12 @@ class _Line:
         if action.choices:
             yield from (str(choice) for choice in action.choices if str(choice).startswith(current))
             return
-        metavar = action.metavar if isinstance(action.metavar, str) else ""
-        for kind in _KINDS_OF_VERB.get((self._verb, action.dest), _KINDS.get(metavar, ())):
+        metavar = action.metavar
+        if isinstance(metavar, tuple):
+            metavar = metavar[len(metavar) - 1 - max(self._more, 0)]
+        if (self._verb, metavar) == ("new", "KIND"):
+            yield from (kind for kind in ("openapi", "mcp") if kind.startswith(current))
+        for kind in _KINDS_OF_VERB.get((self._verb, action.dest), _KINDS.get(metavar or "", ())):
             if kind in {_FILES, _FOLDERS}:
                 yield kind
             else:

@@ -8,14 +8,17 @@ import msgspec
 from contextplane.adapters.files.disk import Disk, storage_errors, write_atomically
 from contextplane.app.packs.files import is_yaml
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.value import Value
 from contextplane.ports.objects import StorageFailed
 
 __all__ = [
     "SCHEMA_PATH",
+    "DraftedPack",
     "PackFileExists",
     "describe_request",
     "template_text",
     "write_request_template",
+    "write_service_template",
     "write_table_template",
     "write_template",
 ]
@@ -62,9 +65,7 @@ def template_text(*, as_yaml: bool, name: str = _PACK, mode: str = _MODE, safety
         text = text.replace(f"\n  safety_mode: {_CEILING} ".encode(), f"\n  safety_mode: {safety_mode} ".encode())
     if as_yaml:
         return text
-    from contextplane.authoring.yaml_reader import read_yaml_file
-
-    return msgspec.json.format(msgspec.json.encode(read_yaml_file(text).value), indent=2) + b"\n"
+    return _to_json(text)
 
 
 def write_template(path: str) -> bool:
@@ -92,6 +93,59 @@ def write_table_template(path: str) -> bool:
     """Write a table of tests for the template pack; return whether the file is new."""
     text = template_text(as_yaml=is_yaml(path), name=_TABLE)
     return _write(path, text, new=_is_new(path, text))
+
+
+def _to_json(text: bytes) -> bytes:
+    from contextplane.authoring.yaml_reader import read_yaml_file
+
+    return msgspec.json.format(msgspec.json.encode(read_yaml_file(text).value), indent=2) + b"\n"
+
+
+class DraftedPack(Value, frozen=True):
+    """A pack that was drafted from a service: what was not taken over, and what lint says of it."""
+
+    new: bool
+    capabilities: int
+    left_out: tuple[str, ...]
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def write_service_template(path: str, kind: str, source: str, *, trust_hints: bool = False) -> DraftedPack:
+    """Write a pack that is drafted from a service, and lint it.
+
+    `kind`: `openapi` with a description as its source, or `mcp` with the configuration of a client. The draft allows
+    nothing until its author writes a rule.
+    """
+    from contextplane.adapters.system import SystemClock
+    from contextplane.app.packs.files import read_author_file
+    from contextplane.app.packs.lint import lint_file
+    from contextplane.app.packs.service import render_pack
+
+    document = read_author_file(source).value
+    if kind == "mcp":
+        from contextplane.app.packs.mcp_tools import draft_from_mcp
+
+        draft = draft_from_mcp(document, at=source, trust_hints=trust_hints)
+    else:
+        from contextplane.app.packs.openapi import draft_from_openapi
+
+        draft = draft_from_openapi(document, at=source)
+    created = f"{SystemClock().now().date().isoformat()}T00:00:00Z"
+    text = render_pack(draft, created=created, schema_path=SCHEMA_PATH).encode()
+    data = text if is_yaml(path) else _to_json(text)
+    new = _is_new(path, data)
+    if is_yaml(path):
+        _write_schema(path)
+    _write(path, data, new=new)
+    findings = [placed.finding for placed in lint_file(path).placed]
+    return DraftedPack(
+        new=new,
+        capabilities=sum(len(adapter.capabilities) for adapter in draft.adapters),
+        left_out=draft.left_out,
+        errors=tuple(f"{finding.code}: {finding.at}" for finding in findings if finding.severity == "error"),
+        warnings=tuple(f"{finding.code}: {finding.at}" for finding in findings if finding.severity == "warning"),
+    )
 
 
 def describe_request(mode: str, safety_mode: str) -> tuple[str, ...]:

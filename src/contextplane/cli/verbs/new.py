@@ -15,7 +15,19 @@ and the command says what each value implies:
 
 --test writes a table of tests for a pack in refunds.yaml instead, which 'ctx test' runs. End its name in .test.yaml.
 
+--from drafts the pack from a real service instead:
+
+  openapi SPEC    one adapter for an OpenAPI 3.0 or 3.1 description, a capability for each operation. GET and HEAD are
+                  read_only, POST, PUT and PATCH are network, DELETE is destructive with an approval gate.
+  mcp CONFIG      one adapter for each MCP server that CONFIG names: {"mcpServers": {NAME: {"command", "args", "env"}}}.
+                  Each is started and asked for its tools. Every tool is destructive with an approval gate; annotations
+                  of the server lower that only with --trust-hints.
+
+The draft denies everything until you write a rule, and permits only tools that read. What was not taken over is listed.
+
 Examples:
+  ctx new orders.yaml --from openapi orders.openapi.yaml   draft a pack from an API
+  ctx new tools.yaml --from mcp mcp.json                   draft a pack from MCP servers
   ctx new refunds.yaml                                     write a commented pack
   ctx new request.yaml --request                           write a request for it
   ctx new r.yaml --request --safety-mode read_only         write a request that may only read
@@ -32,6 +44,7 @@ __all__ = ["add_arguments", "run"]
 
 
 _MODES = ("stream", "batch", "long_running")
+_KINDS = ("openapi", "mcp")
 _CEILINGS = ("read_only", "local_write", "network", "delegated", "destructive")
 
 
@@ -39,6 +52,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to write, such as refunds.yaml")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--request", action="store_true", help="write a request for the pack instead")
+    what.add_argument(
+        "--from",
+        dest="source",
+        nargs=2,
+        metavar=("KIND", "SOURCE"),
+        help="draft the pack from a service: openapi SPEC, or mcp CONFIG",
+    )
     what.add_argument("--test", action="store_true", help="write a table of tests for the pack instead")
     parser.add_argument("--mode", metavar="MODE", choices=_MODES, help="with --request: stream, batch or long_running")
     parser.add_argument(
@@ -47,6 +67,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=_CEILINGS,
         help="with --request: the ceiling of the run, such as network",
     )
+    parser.add_argument("--trust-hints", action="store_true", help="with --from mcp: believe the server's annotations")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
@@ -58,12 +79,18 @@ def run(args: Namespace, output: CommandOutput) -> int:
         from contextplane.cli.parser import Usage
 
         raise Usage("- names no file", hint="ctx new refunds.yaml")
+    if args.trust_hints and (args.source is None or args.source[0] != "mcp"):
+        from contextplane.cli.parser import Usage
+
+        raise Usage("--trust-hints is for MCP servers", hint="ctx new tools.yaml --from mcp mcp.json --trust-hints")
     if args.request:
         return _write_request(args, output)
     if args.mode is not None or args.safety_mode is not None:
         from contextplane.cli.parser import Usage
 
         raise Usage("--mode and --safety-mode are for a request", hint="ctx new request.yaml --request --mode batch")
+    if args.source is not None:
+        return _write_draft(args, output)
     if args.test:
         from contextplane.app.packs.template import write_table_template
 
@@ -89,6 +116,36 @@ def _write_request(args: Namespace, output: CommandOutput) -> int:
     for words in implied:
         output.line(f"  {words}.")
     output.answer({"file": args.file, "new": new, "implies": implied})
+    return OK
+
+
+def _write_draft(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.packs.template import write_service_template
+
+    kind, source = args.source
+    if kind not in _KINDS:
+        from contextplane.cli.parser import Usage
+
+        raise Usage(f"--from takes openapi or mcp, not {kind[:40]!r}", hint="ctx new orders.yaml --from openapi SPEC")
+    draft = write_service_template(args.file, kind, source, trust_hints=args.trust_hints)
+    amount = "1 capability" if draft.capabilities == 1 else f"{draft.capabilities} capabilities"
+    output.line(f"{_outcome(draft.new)} {clean(args.file)}: {amount}. It denies everything until you write a rule.")
+    for title, entries in (("Not taken over", draft.left_out), ("Errors left", draft.errors)):
+        if entries:
+            output.line(f"{title}:")
+        for entry in entries:
+            output.line(f"  {clean(entry)}")
+    output.line(f"Work through its TODOs, then: ctx lint {clean(args.file)}")
+    output.answer(
+        {
+            "file": args.file,
+            "new": draft.new,
+            "capabilities": draft.capabilities,
+            "left_out": draft.left_out,
+            "errors": draft.errors,
+            "warnings": draft.warnings,
+        }
+    )
     return OK
 
 
