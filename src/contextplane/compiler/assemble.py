@@ -12,6 +12,7 @@ from contextplane.authoring.evidence import POLICY_EVAL
 from contextplane.compiler.digests import text_digest
 from contextplane.compiler.draft import AdmittedEvidence, AssemblePart, Draft, EvidencePart
 from contextplane.compiler.prompt import prompt_prefix
+from contextplane.compiler.tools import copy_entry
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import (
     CompiledPrompt,
@@ -188,7 +189,7 @@ def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:
         if block.block_id in dropped:
             omissions += _omissions("tool", block.provenance_refs, dropped[block.block_id])
         else:
-            tools.append(adapter)
+            tools.append(copy_entry(adapter))
     for piece, block in zip(draft.evidence.admitted, draft.evidence.blocks, strict=True):
         if block.block_id in dropped:
             omissions += _omissions("evidence", (piece.evidence_ref,), dropped[block.block_id], piece.at)
@@ -202,13 +203,17 @@ def _manifests(draft: Draft, dropped: dict[str, str]) -> Manifests:
             omissions += _omissions("memory", (recalled.entry.memory_ref,), dropped[block.block_id], recalled.at)
         else:
             memories.append(recalled.entry)
+    view = draft.inputs.view
     earlier = (draft.redaction, draft.policy, draft.tools, draft.evidence, draft.memory, draft.budget)
     return Manifests(
         policy_manifest=draft.policy.manifest,
         tool_manifest=tuple(tools),
         evidence_manifest=tuple(evidence),
         memory_manifest=tuple(memories),
-        decision_manifest=tuple(map(_decision_entry, draft.inputs.view.intent(draft.intent.intent).decisions)),
+        decision_manifest=view.memoize(
+            ("decision_manifest", draft.intent.intent),
+            lambda: tuple(map(_decision_entry, view.intent(draft.intent.intent).decisions)),
+        ),
         omission_manifest=(*(omission for part in earlier for omission in part.omitted), *omissions),
     )
 

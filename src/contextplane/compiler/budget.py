@@ -4,7 +4,6 @@ Two blocks that every compiled context has are made here: the business from the 
 texts around the blocks are fixed: they count against the total, and are never dropped.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
@@ -60,6 +59,7 @@ def session_block(inputs: Inputs, environment: dict[str, EnvironmentValue]) -> C
 NEVER_DROPPED = frozenset({"biz_summary"})
 """The business block holds the non-negotiables, which always reach the model."""
 
+_BUCKET_NAMES = frozenset(BUCKETS)
 _OVER_BUCKET, _OVER_TOTAL = "over_budget", "over_total_budget"
 
 
@@ -100,6 +100,15 @@ def fit_budget(draft: Draft) -> Draft:
 
 def _bucket_tokens(budget: RunBudget) -> dict[Bucket, int]:
     """The tokens of each bucket. A budget that does not name exactly the six buckets is refused."""
+    _refuse_invalid_budget(budget)
+    return {name: budget.bucket_tokens[name] for name in BUCKETS}
+
+
+def _refuse_invalid_budget(budget: RunBudget) -> None:
+    if budget.bucket_tokens.keys() == _BUCKET_NAMES and all(
+        [type(tokens) is int and tokens >= 0 for tokens in (budget.total_tokens, *budget.bucket_tokens.values())]  # noqa: C419  a list is faster
+    ):
+        return
     unknown = [name for name in budget.bucket_tokens if name not in BUCKETS]
     if unknown:
         raise _invalid("/bucket_tokens" + pointer(unknown[:1]), f"there is no bucket {describe_value(unknown[0])}")
@@ -109,7 +118,6 @@ def _bucket_tokens(budget: RunBudget) -> dict[Bucket, int]:
     for place, tokens in (("/total_tokens", budget.total_tokens), *_bucket_places(budget.bucket_tokens)):
         if type(tokens) is not int or tokens < 0:
             raise _invalid(place, f"{describe_value(tokens)} is no number of tokens")
-    return {name: budget.bucket_tokens[name] for name in BUCKETS}
 
 
 def _bucket_places(bucket_tokens: Mapping[str, int]) -> Iterable[tuple[str, int]]:
@@ -179,12 +187,12 @@ def _report(
     for block in kept:
         used[block.bucket] += block.tokens or 0
     dropped: dict[Bucket, list[str]] = {}
+    exceeded: dict[str, int] = {}
     for omission in omitted:
         if omission.bucket is not None:
             dropped.setdefault(omission.bucket, []).append(omission.id)
-    exceeded = Counter(
-        f"{omission.bucket} bucket" if omission.reason == _OVER_BUCKET else "the total" for omission in omitted
-    )
+        what = f"{omission.bucket} bucket" if omission.reason == _OVER_BUCKET else "the total"
+        exceeded[what] = exceeded.get(what, 0) + 1
     warnings = [
         f"{what} exceeded budget; dropped {count} low-priority block{'s' if count > 1 else ''}"
         for what, count in exceeded.items()

@@ -48,7 +48,7 @@ def seal(draft: Draft) -> Draft:
     manifests = assembled.manifests
     ledger = ContextLedger(
         pack_ref=draft.inputs.view.ref,
-        request_id=draft.inputs.request_id,
+        request_id="",
         policy_bundles=tuple(bundle.bundle_id for bundle in manifests.policy_manifest),
         tools=tuple(
             f"{adapter.adapter_id}.{name}" for adapter in manifests.tool_manifest for name in adapter.capabilities
@@ -80,7 +80,8 @@ def seal(draft: Draft) -> Draft:
         evidence_gate=assembled.gate,
     )
     hash_context = digest_of_plain if draft.inputs.view.is_plain else digest
-    sealed = replace(ledger, compiled_context_hash=hash_context(_without_ids(compiled)))
+    # As `_without_ids`: neither the id of the request nor the hash is in the ledger yet.
+    sealed = replace(ledger, request_id=draft.inputs.request_id, compiled_context_hash=hash_context(compiled))
     return replace(draft, seal=replace(compiled, context_ledger=sealed))
 
 
@@ -137,7 +138,10 @@ def compile_draft(  # noqa: PLR0913  the same inputs
     counter = _own_counter(view) if tokens is None else tokens
     inputs = read_inputs(view, run_context, request, evidence=evidence, memories=memories, tokens=counter, as_of=as_of)
     draft = Draft(inputs=inputs)
+    records: list[StageRecord] = []
     for stage in STAGES:
+        if stage.name == "seal":
+            draft = replace(draft, stages=tuple(records))
         try:
             draft = stage.run(draft)
         except ContextPlaneError as error:
@@ -145,9 +149,7 @@ def compile_draft(  # noqa: PLR0913  the same inputs
             raise
         if stage.name != "seal":
             part = getattr(draft, stage.name)
-            hash_part = digest_of_plain if inputs.view.is_plain else digest
-            record = StageRecord(stage=stage.name, hash=hash_part(part), notes=part.notes)
-            draft = replace(draft, stages=(*draft.stages, record))
+            records.append(StageRecord(stage=stage.name, hash=view.digest_of_part(part), notes=part.notes))
     return draft
 
 

@@ -38,8 +38,10 @@ def digest_of_plain(value: object) -> str:
 
     Searching for floats is most of the cost of the canonical form.
     """
-    encoded = to_rfc8785(SORTED.encode(value), ())
-    return digest(value) if encoded is None else digest_of_bytes(encoded)
+    encoded = SORTED.encode(value)
+    if not encoded.isascii():
+        encoded = to_rfc8785(encoded, ()) or encoded
+    return digest_of_bytes(encoded)
 
 
 def digest_of_input(value: object, name: str) -> str:

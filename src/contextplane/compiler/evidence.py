@@ -268,12 +268,13 @@ def admit_evidence(draft: Draft) -> Draft:
     doubtful: dict[str, list[Unanswering]] = {}
     refused: dict[str, list[Unanswering]] = {}
     for n, (evidence, masked) in enumerate(zip(items, draft.shown.evidence, strict=True)):
-        ref, shown_ref, at = _ref(evidence), _ref(masked), f"evidence#/{n}"
+        ref, at = _ref(evidence), f"evidence#/{n}"
+        shown_ref = ref if masked is evidence else _ref(masked)
         name = evidence.type if isinstance(evidence, Evidence) and evidence.type in names else None
-        reason = _own_rejection(evidence, draft) or conflicts.reasons.get(ref)
+        reason = _own_rejection(evidence, ref, draft) or conflicts.reasons.get(ref)
         if reason is None and ref in ambiguous:
             reason = "same_reference_twice"
-        elif reason is None and (ref in seen or (isinstance(evidence, str) and ref in typed)):
+        elif reason is None and (ref in seen or (ref in typed and isinstance(evidence, str))):
             reason = "duplicate"
         if reason is not None:
             # A reference is shown whole, because readers look it up; a text that is none may have any length.
@@ -284,7 +285,8 @@ def admit_evidence(draft: Draft) -> Draft:
         seen.add(ref)
         doubt = _doubt_reason(evidence, draft)
         _add_unanswering(doubtful, name, shown_ref, doubt, at)
-        entry = AdmittedEvidence(evidence_ref=shown_ref, source=_source(masked), at=at, closes=None if doubt else name)
+        source = masked.source if isinstance(masked, Evidence) else None
+        entry = AdmittedEvidence(evidence_ref=shown_ref, source=source, at=at, closes=None if doubt else name)
         admitted.append((masked, entry))
     # A stable sort: pieces that close a gate keep their order, and so do the others.
     admitted.sort(key=lambda pair: pair[1].closes is None)
@@ -343,10 +345,10 @@ def _by_reference(items: Iterable[EvidenceInput]) -> tuple[dict[str, Evidence], 
     return first, frozenset(ambiguous)
 
 
-def _own_rejection(evidence: EvidenceInput, draft: Draft) -> str | None:
+def _own_rejection(evidence: EvidenceInput, ref: str, draft: Draft) -> str | None:
     """Why a piece is not shown, regardless of the other pieces; None if it may be."""
     scope = draft.scope.scope
-    if not EvidenceRef.has_form(_ref(evidence)):
+    if not EvidenceRef.has_form(ref):
         return "not_a_reference"
     if isinstance(evidence, Evidence):
         ceiling = draft.inputs.view.pack.pack_meta.data_classification
@@ -377,16 +379,6 @@ def _add_unanswering(
 
 def _ref(evidence: EvidenceInput) -> str:
     return evidence.evidence_ref if isinstance(evidence, Evidence) else evidence
-
-
-def _source(evidence: EvidenceInput) -> str | None:
-    match evidence:
-        case Evidence():
-            return evidence.source
-        case str():
-            return None
-        case unreachable:
-            assert_never(unreachable)
 
 
 def _blocks(draft: Draft, shown: list[EvidenceInput | AttachedEvidence]) -> tuple[ContextBlock, ...]:

@@ -1,7 +1,7 @@
 """Stage `policy`: evaluates guardrails and rules for the request."""
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -10,7 +10,13 @@ from contextplane.compiler.draft import Draft, Inputs, PolicyPart
 from contextplane.compiler.prompt import instruction_block
 from contextplane.compiler.quotation import inline, quote
 from contextplane.errors import ContextPlaneError
-from contextplane.model.compiled_context import ActiveGuardrail, Omission, PolicyManifestEntry, PolicyVerdict
+from contextplane.model.compiled_context import (
+    ActiveGuardrail,
+    ContextBlock,
+    Omission,
+    PolicyManifestEntry,
+    PolicyVerdict,
+)
 from contextplane.model.json.canonical import Json
 from contextplane.model.pack_layers import Effect
 from contextplane.policy.clock import clock_facts
@@ -31,10 +37,34 @@ def evaluate_policy(draft: Draft) -> Draft:
         facts = _facts(inputs)
     except ContextPlaneError as error:
         raise error.under("facts#") from None
-    decision = inputs.view.policy.decide(facts)
-    classification = inputs.view.pack.pack_meta.data_classification
+    view = inputs.view
+    decision = view.policy.decide(facts)
+    described = view.memoize_by(
+        # The same objects for all requests in which the same rules take effect.
+        (decision.bundles, decision.effects, decision.idle),
+        ("rules", inputs.tokens, decision.missing_facts),
+        lambda: _describe_rules(inputs, decision),
+    )
     part = PolicyPart(
         verdict=_verdict(decision),
+        manifest=described.manifest,
+        blocks=described.blocks,
+        omitted=(*described.omitted, *map(_omission, decision.errors)) if decision.errors else described.omitted,
+        notes=(*_notes(decision, facts, draft.shown),),
+    )
+    return replace(draft, facts=facts, decision=decision, policy=part)
+
+
+class _RuleDescriptions(NamedTuple):
+    """What a compile says of the rules that is the same for all values of the facts."""
+
+    manifest: tuple[PolicyManifestEntry, ...]
+    blocks: tuple[ContextBlock, ...]
+    omitted: tuple[Omission, ...]
+
+
+def _describe_rules(inputs: Inputs, decision: PolicyDecision) -> _RuleDescriptions:
+    return _RuleDescriptions(
         manifest=tuple(
             PolicyManifestEntry(bundle_id=bundle.bundle_id, rule_ids=bundle.rule_ids, undecided=bundle.undecided)
             for bundle in decision.bundles
@@ -45,15 +75,13 @@ def evaluate_policy(draft: Draft) -> Draft:
                 "policy",
                 _describe_effect(inputs, effect, decision),
                 inputs.tokens,
-                classification=classification,
+                classification=inputs.view.pack.pack_meta.data_classification,
                 refs=(f"policy:{effect.bundle_id}#{effect.rule_id}",),
             )
             for n, effect in enumerate(decision.effects)
         ),
-        omitted=tuple(_omissions(decision)),
-        notes=(*_notes(decision, facts, draft.shown),),
+        omitted=tuple(map(_omission, decision.idle)),
     )
-    return replace(draft, facts=facts, decision=decision, policy=part)
 
 
 def _facts(inputs: Inputs) -> Facts:
@@ -72,6 +100,8 @@ def _facts(inputs: Inputs) -> Facts:
         intent=request_input.intent,
         safety_mode=run.safety_mode,
         run={"budget": msgspec.to_builtins(run.run_budget), "metadata": run.metadata, **_clock(inputs)},
+        # Only metadata stand deeper among the facts than in the input, which was checked.
+        checked=not run.metadata,
     )
 
 
@@ -121,17 +151,15 @@ def _missing_paths(decision: PolicyDecision) -> Iterator[str]:
     yield from (fact.path for fact in decision.missing_facts)
 
 
-def _omissions(decision: PolicyDecision) -> Iterator[Omission]:
-    rules: tuple[RuleIdle | RuleError, ...] = (*decision.idle, *decision.errors)
-    for rule in rules:
-        yield Omission(
-            kind="rule",
-            id=f"{rule.bundle_id}#{rule.rule_id}",
-            stage="policy",
-            reason=rule.kind,
-            detail=rule.why or None,
-            at=f"pack#{rule.at}",
-        )
+def _omission(rule: RuleIdle | RuleError) -> Omission:
+    return Omission(
+        kind="rule",
+        id=f"{rule.bundle_id}#{rule.rule_id}",
+        stage="policy",
+        reason=rule.kind,
+        detail=rule.why or None,
+        at=f"pack#{rule.at}",
+    )
 
 
 def _notes(decision: PolicyDecision, facts: Facts, shown: Inputs) -> Iterator[str]:

@@ -69,6 +69,7 @@ def _render_item(label: str, content: str, refs: tuple[str, ...], evidence_type:
     return f"[{label}] {' '.join(names)}{': ' if names else ''}{quote_lines(content)}"
 
 
+@lru_cache(maxsize=4096)
 def _item_label(block_id: str) -> str:
     """The label of an item: evidence by number, memories as m1, m2, the session as the request it is of."""
     kind, _, number = block_id.partition("_")

@@ -29,7 +29,7 @@ def redact_inputs(draft: Draft) -> Draft:
     view = inputs.view
     marks = view.memoize("output_marks", lambda: _output_marks(view))
     if not marks and view.redactor.is_clear("\n".join(_texts(inputs))):
-        return replace(draft, shown=inputs, redaction=RedactionPart())
+        return replace(draft, shown=inputs, redaction=view.share_part((), "nothing_redacted", RedactionPart))
     masking = _Masking(view, marks)
     shown = replace(
         inputs,

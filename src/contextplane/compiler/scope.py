@@ -21,6 +21,7 @@ from contextplane.compiler.errors import (
     RequestIncomplete,
 )
 from contextplane.compiler.identity import check_identity
+from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import EnvironmentValue, IntelligenceScope
 from contextplane.model.ids import PackRef, UnpinnedRef
 from contextplane.model.suggestion import did_you_mean
@@ -38,33 +39,36 @@ def resolve_scope(draft: Draft) -> Draft:
     _refuse_other_principals(inputs)
     check_identity(inputs.run_context, inputs.request)
     _refuse_other_documents(inputs)
-    refs = inputs.view.pack.intelligence_refs
-    ontology = refs.pinned_ontology
+    ontology = inputs.view.pack.intelligence_refs.pinned_ontology
     if ontology is not None and ontology not in inputs.view.ontologies:
         raise CompileOntologyMissing(
             f"{ontology} is not present in this environment",
             at="pack#/intelligence_refs/ontology",
             hint="publish it there, or pin a version that is present",
         )
-    intelligence_scope = IntelligenceScope(
-        ontology=ontology,
-        snapshot=inputs.view.snapshot,
+    view = inputs.view
+    intelligence_scope, notes = view.memoize("scope", lambda: (_intelligence_scope(view), (*_scope_notes(view),)))
+    part = ScopePart(scope=intelligence_scope, environment=dict(_environment(draft.shown)), notes=notes)
+    return replace(draft, scope=part)
+
+
+def _intelligence_scope(view: PackView) -> IntelligenceScope:
+    refs = view.pack.intelligence_refs
+    return IntelligenceScope(
+        ontology=refs.pinned_ontology,
+        snapshot=view.snapshot,
         snapshot_pin_rule=refs.snapshot_pin_rule,
         ceid_namespaces=refs.ceid_namespaces,
         embedding_keys=refs.embedding_keys,
     )
-    notes = tuple(_scope_notes(inputs))
-    return replace(
-        draft, scope=ScopePart(scope=intelligence_scope, environment=dict(_environment(draft.shown)), notes=notes)
-    )
 
 
-def _scope_notes(inputs: Inputs) -> Iterator[str]:
+def _scope_notes(view: PackView) -> Iterator[str]:
     """Yield which optional parts the pack leaves out, and whether its snapshot is unknown."""
-    rule = inputs.view.pack.intelligence_refs.snapshot_pin_rule
-    if rule is not None and not inputs.view.snapshot:
+    rule = view.pack.intelligence_refs.snapshot_pin_rule
+    if rule is not None and not view.snapshot:
         yield f"{rule} is not resolved to a snapshot"
-    for name in inputs.view.pack.absent_parts:
+    for name in view.pack.absent_parts:
         yield f"the pack has no {name}"
 
 
@@ -103,6 +107,8 @@ def _refuse_other_principals(inputs: Inputs) -> None:
 def _refuse_other_documents(inputs: Inputs) -> None:
     request = inputs.request
     for n, ref in enumerate(request.context_pack_refs):
+        if ref == inputs.view.ref:
+            continue
         try:
             PackRef.parse(ref)
         except UnpinnedRef as error:
@@ -183,8 +189,11 @@ def resolve_intent(draft: Draft) -> Draft:
             hint=did_you_mean(name, view.known_intents, "name an intent of the pack"),
         )
     _refuse_incomplete_request(draft)
+    return replace(draft, intent=view.share_part((), ("intent_part", name), lambda: _intent_part(view, name)))
+
+
+def _intent_part(view: PackView, name: str) -> IntentPart:
     intent_view = view.intent(name)
     keys = tuple(spec.decision_key for spec in intent_view.decisions)
     notes = () if keys else ("no decision is bound to this intent",)
-    part = IntentPart(intent=name, decisions=keys, required_evidence=intent_view.required_evidence, notes=notes)
-    return replace(draft, intent=part)
+    return IntentPart(intent=name, decisions=keys, required_evidence=intent_view.required_evidence, notes=notes)

@@ -29,10 +29,10 @@ from contextplane.model.compiled_context import (
 from contextplane.model.pack_layers import CapabilitySpec
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.tokens import Tokens
-from contextplane.policy.approval_gates import ActiveGate, active_gates
-from contextplane.policy.tool_surface import OmittedTool, SurfacedTool
+from contextplane.policy.approval_gates import ActiveGate, GateAnswer, choose_gates, gate_answers
+from contextplane.policy.tool_surface import OmittedTool, Surface, SurfacedTool
 
-__all__ = ["surface_tools"]
+__all__ = ["copy_entry", "surface_tools"]
 
 _NO_SPEC = CapabilitySpec()
 
@@ -59,20 +59,33 @@ def surface_tools(draft: Draft) -> Draft:
     view = inputs.view
     reach = view.intent(draft.intent.intent).reach
     surface = view.tooling.surface(draft.decision, draft.facts.safety_mode, reach)
-    gates = active_gates(view.policy, draft.decision, surface, draft.facts)
+    answers = gate_answers(view.policy, surface, draft.facts)
+    if draft.decision.fact_values:
+        return replace(draft, tools=_tools_part(draft, surface, answers))
+    part = view.share_part(
+        (surface, draft.decision.effects),
+        ("tools", inputs.tokens, answers),
+        lambda: _tools_part(draft, surface, answers),
+    )
+    return replace(draft, tools=part)
+
+
+def _tools_part(draft: Draft, surface: Surface, answers: tuple[GateAnswer, ...]) -> ToolsPart:
+    inputs = draft.inputs
+    view = inputs.view
+    gates = choose_gates(view.policy, draft.decision, surface, answers)
     # In Python true equals 1, and so do two bounds by facts: their types are part of the key.
     types = tuple((path, type(value)) for path, value in draft.decision.fact_values.items())
     descriptions = view.memoize(
         (surface.tools, types, inputs.tokens), lambda: _describe_tools(view, surface.tools, inputs.tokens)
     )
-    part = ToolsPart(
-        manifest=tuple(map(_copy_entry, descriptions.manifest)),
+    return ToolsPart(
+        manifest=descriptions.manifest,
         blocks=descriptions.blocks,
         approvals=tuple(map(_required_approval, gates.active)),
         omitted=tuple(map(_omission, surface.left_out)),
         notes=tuple(f"{gate.gate_id} is not active: {gate.why}" for gate in gates.inactive),
     )
-    return replace(draft, tools=part)
 
 
 def _required_approval(active: ActiveGate) -> RequiredApproval:
@@ -140,7 +153,7 @@ def _entry(view: PackView, adapter_id: str, tools: list[SurfacedTool]) -> ToolMa
     )
 
 
-def _copy_entry(entry: ToolManifestEntry) -> ToolManifestEntry:
+def copy_entry(entry: ToolManifestEntry) -> ToolManifestEntry:
     """Copy an entry for one compile: the memoized one is shared, and a caller may change its objects."""
     metadata = {
         name: capability

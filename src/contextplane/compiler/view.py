@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar, cast
 import msgspec
 
 from contextplane.authoring.evidence import EvidenceProducers
-from contextplane.compiler.digests import canonical_input, digest_of_bytes, digest_of_input
+from contextplane.compiler.digests import canonical_input, digest, digest_of_bytes, digest_of_input, digest_of_plain
 from contextplane.compiler.errors import input_error, type_problem
 from contextplane.compiler.prompt import SYSTEM
 from contextplane.compiler.quotation import inline, inline_list
@@ -235,6 +235,30 @@ class PackView:
                 self._memo.clear()
             value = self._memo[key] = make()
         return cast("T", value)
+
+    def memoize_by(self, objects: tuple[object, ...], key: Hashable, make: Callable[[], T]) -> T:
+        """As `memoize`, for what these objects decide as well. They are compared by identity.
+
+        To hash them would take longer than to make the value. They are kept beside it, so that no other object can have
+        the identity of one of them.
+        """
+        return self.memoize((key, *map(id, objects)), lambda: (make(), objects))[0]
+
+    def share_part(self, objects: tuple[object, ...], key: Hashable, make: Callable[[], T]) -> T:
+        """The part of a stage that these objects and the key decide, memoized together with its digest."""
+        return self.memoize_by(objects, key, lambda: self._register_part(make()))
+
+    def _register_part(self, part: T) -> T:
+        self.memoize(("digest", id(part)), lambda: (self._hash_part(part), part))
+        return part
+
+    def digest_of_part(self, part: object) -> str:
+        """The digest of the part of a stage."""
+        shared = self._memo.get(("digest", id(part)))
+        return self._hash_part(part) if shared is None else cast("tuple[str, object]", shared)[0]
+
+    def _hash_part(self, part: object) -> str:
+        return digest_of_plain(part) if self.is_plain else digest(part)
 
     def intent(self, intent: str) -> IntentView:
         """The decisions that rules or templates bind to the intent, in the order of the document."""

@@ -5,6 +5,7 @@ text on the command line is a *reference*; `model/reference.py` parses it.
 """
 
 import re
+from functools import cache
 from typing import ClassVar, Self
 
 import msgspec
@@ -142,6 +143,12 @@ class PackRef(msgspec.Struct, frozen=True):
         return f"{self.pack_id}@{self.version}"
 
 
+@cache
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile when first needed: a command that reads no such text does without."""
+    return re.compile(pattern)
+
+
 class _Patterned(msgspec.Struct, frozen=True, order=True):
     """An identity that is a text of one fixed form."""
 
@@ -157,7 +164,7 @@ class _Patterned(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def has_form(cls, text: str) -> bool:
-        return re.fullmatch(cls.PATTERN, text) is not None
+        return _compile_pattern(cls.PATTERN).fullmatch(text) is not None
 
     @classmethod
     def parse(cls, text: str) -> Self:

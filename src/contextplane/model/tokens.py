@@ -67,28 +67,30 @@ class Calibrated1:
         # the loop over it would take longer than the counting.
         classes = text.encode().translate(_CLASSES)
         count = classes.count
-        blanks = count(b" ")
+        blanks, capitals, digits, breaks, signs = count(b" "), count(b"A"), count(b"0"), count(b"n"), count(b"p")
+        # In ASCII, what is nothing else is a small letter.
+        plain = text.isascii()
+        small = len(classes) - blanks - capitals - digits - breaks - signs if plain else count(b"a")
         thousandths = (
-            45 * count(b"a")
-            + 270 * count(b"A")
-            + 200 * count(b"0")
+            45 * small
+            + 270 * capitals
+            + 200 * digits
             + 31 * blanks
-            + 50 * count(b"n")
-            + 100 * count(b"p")
+            + 50 * breaks
+            + 100 * signs
             + 911 * count(b" a")
             + 1545 * count(b"pa")
-            + 1005 * count(b"0a")
-            + 1072 * count(b"Aa")
-            + 1292 * count(b"na")
-            + 1677 * count(b" 0")
-            + 1678 * count(b"p0")
-            + 851 * count(b"a0")
-            + 2999 * count(b"A0")
-            + 818 * count(b"n ")
             + 705 * count(b" p")
             + 298 * count(b"p ")
         )
-        if not text.isascii():
+        if digits:
+            thousandths += 1005 * count(b"0a") + 1677 * count(b" 0") + 1678 * count(b"p0") + 851 * count(b"a0")
+        if capitals:
+            thousandths += 1072 * count(b"Aa") + 2999 * count(b"A0")
+        # Most texts have one line break, at their end.
+        if breaks > 1 or (breaks and classes[-1:] != b"n"):
+            thousandths += 1292 * count(b"na") + 818 * count(b"n ")
+        if not plain:
             thousandths += (
                 200 * count(b"l")
                 + 550 * count(b" l")

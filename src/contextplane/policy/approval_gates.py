@@ -1,6 +1,7 @@
 """Approval gates: which of them a run must pass, which not, and why."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from contextplane.model.pack_layers import ApprovalGate
 from contextplane.model.value import Value
@@ -10,7 +11,15 @@ from contextplane.policy.facts import Facts
 from contextplane.policy.logic.condition import CompiledCondition, ConditionFailure
 from contextplane.policy.tool_surface import Surface
 
-__all__ = ["ActiveGate", "GateVerdict", "InactiveGate", "active_gates"]
+__all__ = [
+    "ActiveGate",
+    "GateAnswer",
+    "GateVerdict",
+    "InactiveGate",
+    "active_gates",
+    "choose_gates",
+    "gate_answers",
+]
 
 
 class ActiveGate(Value, frozen=True):
@@ -42,6 +51,16 @@ class GateVerdict(Value, frozen=True):
     inactive: tuple[InactiveGate, ...]
 
 
+class GateAnswer(NamedTuple):
+    """Whether the condition of a gate holds or must be assumed to hold; `undecided` is then the reason."""
+
+    holds: bool
+    undecided: str | None = None
+
+
+_HOLDS, _NOT_ASKED = GateAnswer(holds=True), GateAnswer(holds=False)
+
+
 def active_gates(policy: PolicyProgram, decision: PolicyDecision, surface: Surface, facts: Facts) -> GateVerdict:
     """The active gates: required by a rule in effect, or named by a surfaced tool while `when` holds.
 
@@ -49,15 +68,32 @@ def active_gates(policy: PolicyProgram, decision: PolicyDecision, surface: Surfa
     once too often costs a person a moment. The calls of the tools that name a gate wait for it; if a rule requires it,
     every call that can change something does.
     """
+    return choose_gates(policy, decision, surface, gate_answers(policy, surface, facts))
+
+
+def gate_answers(policy: PolicyProgram, surface: Surface, facts: Facts) -> tuple[GateAnswer, ...]:
+    """The answer of the condition of each gate, in the order of the document.
+
+    Facts decide nothing else about gates. A gate that no surfaced tool names is not asked.
+    """
+    named = surface.gate_ids
+    return tuple(
+        [_answer(policy.gate_conditions.get(name), facts) if name in named else _NOT_ASKED for name in policy.gates]
+    )
+
+
+def choose_gates(
+    policy: PolicyProgram, decision: PolicyDecision, surface: Surface, answers: Iterable[GateAnswer]
+) -> GateVerdict:
+    """The active gates where their conditions have these answers."""
     active: list[ActiveGate] = []
     inactive: list[InactiveGate] = []
     asking = _gate_requesters(decision, surface)
-    for name, gate in policy.gates.items():
+    for (name, gate), (holds, undecided) in zip(policy.gates.items(), answers, strict=True):
         rules, tools = asking.get(name, ((), ()))
         if not rules and not tools:
             inactive.append(InactiveGate(gate_id=name, why="no rule in effect and no surfaced tool asks for it"))
             continue
-        holds, undecided = _holds(policy.gate_conditions.get(name), facts) if tools else (False, None)
         if rules or holds:
             because = (*rules, *(tools if holds else ()))
             waiting = tuple(
@@ -87,12 +123,14 @@ def _gate_requesters(decision: PolicyDecision, surface: Surface) -> Mapping[str,
     return asking
 
 
-def _holds(condition: CompiledCondition | None, facts: Facts) -> tuple[bool, str | None]:
-    """Whether a gate's condition holds or must be assumed to hold, and then the reason."""
+def _answer(condition: CompiledCondition | None, facts: Facts) -> GateAnswer:
     if condition is None:
-        return True, None
+        return _HOLDS
     answer = condition.judge(facts)
     if isinstance(answer, ConditionFailure):
-        return True, f"{', '.join(answer.missing)} is missing" if answer.missing else f"its when {answer.why}"
+        return GateAnswer(
+            holds=True,
+            undecided=f"{', '.join(answer.missing)} is missing" if answer.missing else f"its when {answer.why}",
+        )
     missing = [] if answer else condition.missing_facts(facts)
-    return answer or bool(missing), f"{', '.join(missing)} is missing" if missing else None
+    return GateAnswer(holds=answer or bool(missing), undecided=f"{', '.join(missing)} is missing" if missing else None)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Self, cast
 
+import msgspec
+
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
@@ -69,8 +71,12 @@ class Facts:
         intent: str,
         safety_mode: str,
         run: Mapping[str, Json],
+        checked: bool = False,
     ) -> Self:
-        """Build the facts of a request; refuse wrong types and values without a canonical form."""
+        """Build the facts of a request; refuse wrong types and values without a canonical form.
+
+        `checked`: the caller knows that they have a canonical form, because the input that holds them has one.
+        """
         mode = parse_safety_mode(safety_mode)
         objects: dict[str, object] = {"request": request, "user": user, "agent": agent, "run": run}
         data: dict[str, Json] = {}
@@ -90,7 +96,7 @@ class Facts:
         _check_signals(request)
         _check_scope_fact("/request/channel", request.get("channel"))
         _check_scope_fact("/user/role", user.get("role"))
-        if _NULL in canonical(data):
+        if _NULL in (msgspec.json.encode(data) if checked else canonical(data)):
             data = {name: _without_nulls(value) for name, value in data.items()}
         return cls(data, intent, mode)
 

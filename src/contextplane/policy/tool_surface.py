@@ -5,7 +5,7 @@ the run's ceiling or above what the decisions of the intent can use. When the in
 its decisions ask for reading. Every candidate is either surfaced or omitted with all of its reasons, in document order.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Self, assert_never
 
 from contextplane.model.arguments import placed_constraints
@@ -49,6 +49,7 @@ ReasonKind = Literal[
     "intent_denied",
 ]
 _READS: ApprovalMode = "read_only"
+_CACHE_SIZE = 256
 
 
 class IntentReach(Value, frozen=True):
@@ -135,6 +136,11 @@ class Surface(Value, frozen=True):
 
     tools: tuple[SurfacedTool, ...]
     left_out: tuple[OmittedTool, ...]
+
+    @property
+    def gate_ids(self) -> frozenset[str]:
+        """The approval gates that a surfaced tool names."""
+        return frozenset([name for tool in self.tools for name in tool.gate_ids])
 
 
 class _Limits(NamedTuple):
@@ -239,6 +245,7 @@ class ToolProgram:
         self._declared = tuple(_declared_tools(layer))
         self._scoped = frozenset(intent for permission in layer.permissions for intent in permission.intents)
         self._by_intent: dict[str | None, tuple[_Candidate, ...]] = {}
+        self._surfaces: dict[Hashable, tuple[Surface, object, object]] = {}
 
     @classmethod
     def of(cls, layer: ToolingLayer, policy: PolicyProgram) -> Self:
@@ -254,6 +261,23 @@ class ToolProgram:
 
         `reach` is what the decisions of its intent can use.
         """
+        if decision.fact_values:
+            return self._build_surface(decision, ceiling, reach)
+        # All else that a surface depends on. The tuples are the same objects for all requests in which the same rules
+        # take effect; they are kept beside the surface, so that no other object can have the identity of one of them.
+        effects, bounds = decision.effects, decision.arg_constraints
+        denied_by = None if decision.allowed else tuple([denial.by for denial in decision.denials])
+        ends_run = bool(decision.guardrails.triggered)
+        mode = decision.effective_approval_mode
+        key = (decision.intent, ceiling, reach, mode, decision.allowed, denied_by, ends_run, id(effects), id(bounds))
+        kept = self._surfaces.get(key)
+        if kept is None:
+            if len(self._surfaces) >= _CACHE_SIZE:
+                self._surfaces.clear()
+            kept = self._surfaces[key] = (self._build_surface(decision, ceiling, reach), effects, bounds)
+        return kept[0]
+
+    def _build_surface(self, decision: PolicyDecision, ceiling: ApprovalMode, reach: IntentReach) -> Surface:
         tools: list[SurfacedTool] = []
         left_out: list[OmittedTool] = []
         limits = self._limits(decision, ceiling, reach)

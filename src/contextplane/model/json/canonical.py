@@ -39,7 +39,6 @@ _TINY, _SMALL, _WIDE, _HUGE = 1e-6, 1e-5, 2.0**53, 1e21
 
 # From a character beyond U+FFFF to the end of its string, which is a key if a colon follows. Possessive, hence linear.
 _ASTRAL = re.compile(rb'[\xf0-\xf4][^"\\]*+(?:\\.[^"\\]*+)*+"(:?)')
-_AFTER_NUMBER = frozenset({b",", b"]", b"}"})
 _READ = msgspec.json.Decoder()
 
 
@@ -128,11 +127,8 @@ def _without_fractions(encoded: bytes, differing: list[float]) -> bytes | None:
     """
     if any(abs(number) >= _WIDE or not number.is_integer() or _is_negative_zero(number) for number in differing):
         return None
-    first, *pieces = encoded.split(b".0")
-    glue = [b"" if piece[:1] in _AFTER_NUMBER else b".0" for piece in pieces]
-    if glue.count(b"") != len(differing):
-        return None
-    return first + b"".join(map(bytes.__add__, glue, pieces))
+    cut = encoded.replace(b".0,", b",").replace(b".0}", b"}").replace(b".0]", b"]")
+    return cut if len(encoded) - len(cut) == len(b".0") * len(differing) else None
 
 
 def _is_plain(size: float) -> bool:
