@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import contextplane.compiler.view as view_module
 from contextplane.compiler.chat import anthropic_chat, openai_chat
 from contextplane.compiler.digests import digest, digest_of_plain, strip_correlation_ids
 from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
@@ -33,6 +34,7 @@ from tests.unit.compiler.scenario import (
     memory,
     plain,
     put,
+    view_of,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,6 +81,72 @@ def test_hash_seed_and_process_do_not_matter() -> None:
 def test_the_same_inputs_give_the_same_bytes(given_: dict[str, Any]) -> None:
     again = json.loads(json.dumps(given_, sort_keys=True))
     assert msgspec.json.encode(compile_plain(given_)) == msgspec.json.encode(compile_plain(again))
+
+
+REQUESTS = [
+    inputs(
+        pack={
+            "/policy_layer/approval_gates/0/when": {">": [{"var": "request.context.waits"}, 1]},
+            "/policy_layer/policy_bundles/0/policy_dsl/rules/1/if": {
+                "or": [
+                    {"==": [{"var": "request.context.refund_amount"}, 4200]},
+                    {"==": [{"var": "request.context.late"}, True]},
+                ]
+            },
+        },
+        run={"/safety_mode": mode, "/user/role": role},
+        request={"/input/context": context, "/input/intent": "support.refund"},
+        evidence=[],
+    )
+    for mode in ("read_only", "network", "destructive")
+    for role in ("support_agent", "owner")
+    for context in (
+        {"refund_amount": 4200, "identity_verified": True},
+        {"refund_amount": 900_000, "identity_verified": True},
+        {"refund_amount": 1, "identity_verified": True, "waits": 1, "late": False},
+        {"refund_amount": 1, "identity_verified": True, "waits": 2, "late": False},
+        {"refund_amount": 1, "identity_verified": True, "waits": 1},
+        {"identity_verified": True, "waits": 1, "late": False},
+        {"refund_amount": "x"},
+        {"identity_verified": False},
+        {"refund_amount": 1, "signals": ["fraud_signal_high"]},
+        {},
+    )
+]
+"""One pack: other tools, gates, verdicts, and facts that are missing or of a wrong type."""
+
+
+@cases("limit", [2, 5, 256])
+def test_a_view_that_compiled_other_requests_gives_the_same_bytes(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a view memoizes for one request never shows in another, also when the memo is full."""
+    monkeypatch.setattr(view_module, "_MEMO_LIMIT", limit)
+    expected = [msgspec.json.encode(compile_plain(request)) for request in REQUESTS]
+    assert len(set(expected)) > len(REQUESTS) / 2
+    view = view_of(REQUESTS[0])
+    order = [*range(len(REQUESTS)), *reversed(range(len(REQUESTS)))]
+    seen = [(n, msgspec.json.encode(compile_plain(REQUESTS[n], view=view))) for n in order]
+    assert [n for n, compiled in seen if compiled != expected[n]] == []
+
+
+def test_a_caller_that_changes_a_compiled_context_changes_no_other() -> None:
+    view = view_of(REQUESTS[0])
+    first = compile_plain(inputs(), view=view)
+    before = msgspec.json.encode(first)
+    for part in mutable_parts(first):
+        part.clear()
+    assert msgspec.json.encode(first) != before
+    assert msgspec.json.encode(compile_plain(inputs(), view=view)) == before
+
+
+def mutable_parts(value: Any) -> Iterator[Any]:  # noqa: ANN401  any value
+    """Every object and list in a value, the inner ones first."""
+    if isinstance(value, msgspec.Struct):
+        value = tuple(getattr(value, name) for name in value.__struct_fields__)
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    for part in parts:
+        yield from mutable_parts(part)
+    if isinstance(value, dict | list):
+        yield value
 
 
 def shuffled(value: Any, seed: int) -> Any:  # noqa: ANN401  any JSON

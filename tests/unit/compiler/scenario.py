@@ -80,9 +80,12 @@ def view_of(plain_inputs: Mapping[str, Any]) -> PackView:
     )
 
 
-def compile_plain(plain_inputs: Mapping[str, Any], tokens: Tokens = CALIBRATED1) -> CompiledContext:
+def compile_plain(
+    plain_inputs: Mapping[str, Any], tokens: Tokens = CALIBRATED1, *, view: PackView | None = None
+) -> CompiledContext:
+    """Compile plain data, with this view of its pack or a new one."""
     return compile_context(
-        view_of(plain_inputs),
+        view or view_of(plain_inputs),
         read_run_context(plain_inputs["run_context"]),
         read_request(plain_inputs["request"]),
         read_evidence(plain_inputs["evidence"]),

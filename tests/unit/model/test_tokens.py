@@ -1,10 +1,11 @@
 """The token counters that need no table, held against recorded counts of real ones."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contextplane.model.tokens import CALIBRATED1, OFFLINE
@@ -35,6 +36,37 @@ def test_the_calibrated_counter_is_within_15_percent_of_the_real_one(sample: dic
 def test_what_the_calibrated_counter_counts_never_changes(text: str, tokens: int) -> None:
     """Its name is in the hash of every compiled context: other counts need another name."""
     assert CALIBRATED1.count(text) == tokens
+
+
+WEIGHTS = {
+    "a": 45, "A": 270, "0": 200, " ": 31, "n": 50, "p": 100, " a": 911, "pa": 1545, "0a": 1005, "Aa": 1072, "na": 1292,
+    " 0": 1677, "p0": 1678, "a0": 851, "A0": 2999, "n ": 818, " p": 705, "p ": 298,
+}  # fmt: skip
+ASCII_TEXTS = st.one_of(st.text(st.characters(max_codepoint=127)), st.text("aZ0 .\n"))
+
+
+@given(ASCII_TEXTS)
+@example("\na\n")
+@example("\n a")
+def test_what_the_calibrated_counter_skips_counts_nothing(text: str) -> None:
+    """Every class and every pair of classes has its weight in every text, also in one that lacks a class."""
+    kinds = "".join(
+        "a"
+        if c.islower()
+        else "A"
+        if c.isupper()
+        else "0"
+        if c.isdigit()
+        else " "
+        if c in " \t"
+        else "n"
+        if c in "\n\r"
+        else "p"
+        for c in text
+    )
+    thousandths = sum(weight * kinds.count(kind) for kind, weight in WEIGHTS.items())
+    least = len(kinds) - kinds.count(" ")
+    assert CALIBRATED1.count(text) == max(math.ceil(thousandths / 1000), math.ceil(least / 8))
 
 
 @given(st.text(), st.text())
