@@ -142,7 +142,7 @@ def both_agree(dice: Dice, requests: int) -> int:
             for tool in surface.tools
         }
         assert call_limits == limits_by_tool(tooling, facts.intent, [*bounds]), (policy, tooling, given_facts)
-        assert bounds == bounds_by_tool(tooling, second, given_facts, [*bounds]), (policy, tooling, given_facts)
+        assert bounds == bounds_by_tool(tooling, policy, second, given_facts, [*bounds]), (policy, tooling, given_facts)
         assert gates == find_active_gates(policy, tooling, second, kept, given_facts), (policy, tooling, given_facts)
         assert decision.allowed is not bool(decision.denials)
     return requests

@@ -110,10 +110,15 @@ def limits_by_tool(tooling: Mapping[str, Json], intent: str, names: list[str]) -
 
 
 def bounds_by_tool(
-    tooling: Mapping[str, Json], decision: Mapping[str, Json], facts: Mapping[str, Json], names: list[str]
+    tooling: Mapping[str, Json],
+    policy: Mapping[str, Json],
+    decision: Mapping[str, Json],
+    facts: Mapping[str, Json],
+    names: list[str],
 ) -> dict[str, Json]:
     """What bounds the arguments of each of these tools: its permissions, then the rules."""
     facts = _without_nulls(facts)
+    by_rules = decision["bounds"] if decision["allowed"] else _bounds_of_both_branches(policy, facts)
     intent = facts["intent"]
     own = [each for each in tooling["permissions"] if each["allow"] and intent in each.get("intents", [intent])]
     return {
@@ -124,10 +129,22 @@ def bounds_by_tool(
                 if f"{permission['adapter_id']}.{permission['capability']}" == name
                 for argument, constraint in sorted(permission.get("arg_constraints", {}).items())
             ),
-            *([argument, by, limits] for scope, argument, by, limits in decision["bounds"] if scope in (None, name)),
+            *([argument, by, limits] for scope, argument, by, limits in by_rules if scope in (None, name)),
         ]
         for name in names
     }
+
+
+def _bounds_of_both_branches(policy: Mapping[str, Json], facts: Mapping[str, Json]) -> list[Json]:
+    """What every rule that applies, or may apply, bounds in any case: this is left to a request that is denied."""
+    return [
+        [scope, argument, f"rule:{bundle['bundle_id']}#{rule['rule_id']}", _limits(constraint, facts)]
+        for bundle in sorted(policy["policy_bundles"], key=lambda bundle: (-bundle["priority"], bundle["bundle_id"]))
+        for rule in bundle["policy_dsl"]["rules"]
+        if _applies(rule, facts)[0]
+        for branch in ("then", "else")
+        for scope, argument, constraint in _constrained(rule.get(branch, {}).get("arg_constraints", {}))
+    ]
 
 
 def _outcome(rule: Mapping[str, Json], facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -203,7 +220,12 @@ def surface_tools(  # noqa: PLR0913  all that a surface depends on
         if _LADDER.index(mode) > reach:
             reasons.append("beyond_decisions")
         if not decision["allowed"] and not (
-            reads and mode == "read_only" and name not in _prohibitable(policy, intent)
+            reads
+            and mode == "read_only"
+            and name not in _named_by_rules(policy, intent, "prohibits")
+            and not (_named_by_rules(policy, intent, "requires_approval_gate") - {*decision["gates"]}).intersection(
+                _gates_of([permission for permission in permissions if permission["allow"]])
+            )
         ):
             reasons.append("intent_denied")
         if reasons:
@@ -219,14 +241,16 @@ def _spec_reach(spec: Mapping[str, Json]) -> int:
     return 0 if spec["decision_right"] in {"recommend", "propose"} else _LADDER.index(spec["approval_mode"])
 
 
-def _prohibitable(policy: Mapping[str, Json], intent: str) -> set[str]:
-    """Whatever a rule prohibits that does not say it is for other intents."""
+def _named_by_rules(policy: Mapping[str, Json], intent: str, key: str) -> set[str]:
+    """Whatever a rule prohibits, or requires, in some case, unless it says that it is for other intents."""
     names: set[str] = set()
     for bundle in policy["policy_bundles"]:
         for rule in bundle["policy_dsl"]["rules"]:
             scope = rule["applies_to"].get("intent", intent)
             if intent == scope or (isinstance(scope, list) and intent in scope):
-                names.update(rule["then"].get("prohibits", []), rule.get("else", {}).get("prohibits", []))
+                for effect in (rule["then"], rule.get("else", {})):
+                    named = effect.get(key) or []
+                    names.update([named] if isinstance(named, str) else named)
     return names
 
 

@@ -9,12 +9,15 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, Self
 
+from msgspec.structs import replace
+
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.pack_layers import ApprovalGate, PolicyLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
-from contextplane.policy.bounds import DeclaredBounds
+from contextplane.policy.bounds import DeclaredBound, DeclaredBounds
 from contextplane.policy.decision import (
+    ArgumentBound,
     BundleEffects,
     Denial,
     DenialKind,
@@ -322,7 +325,7 @@ class PolicyProgram:
     @cached_property
     def general_arguments(self) -> tuple[tuple[str, str], ...]:
         """The arguments that rules constrain for every tool, each after its place."""
-        branches = [branch for rule in self._rules for branch in (rule.then, rule.otherwise) if branch is not None]
+        branches = [branch for rule in self._rules for branch in rule.branches]
         return tuple(
             (bound.at, bound.argument) for branch in branches for bound in branch.bounds if bound.capability is None
         )
@@ -338,7 +341,8 @@ class PolicyProgram:
     def decide(self, facts: Facts) -> PolicyDecision:
         """Decide one request: guardrails first, then the rules of its intent."""
         guardrails, values = self._guardrails.judge(facts)
-        judged = self._rules_of(facts.intent).judge(facts)
+        rules = self._rules_of(facts.intent)
+        judged = rules.judge(facts)
         applied = judged.outcome.applied
         gates = [self._gate_digests[name] for name in applied.gates if name in self.gates]
         referred = applied.bounds.references
@@ -350,7 +354,24 @@ class PolicyProgram:
             values=[facts.intent, *values, *judged.values],
             referred=facts.values_at(sorted(referred)) if referred else _NONE_REFERRED,
         )
-        return combine(judged.outcome, guardrails, intent=facts.intent, basis=basis)
+        decision = combine(judged.outcome, guardrails, intent=facts.intent, basis=basis)
+        if decision.allowed or not rules.bounds:
+            return decision
+        return replace(decision, fact_values=facts.values_at(sorted(referred | rules.references)))
+
+    def bounds_after_denial(self, decision: PolicyDecision) -> tuple[ArgumentBound, ...]:
+        """The constraints that hold after a denial: those of both branches of every rule that may apply.
+
+        A run that is denied may not read more than one that is allowed.
+        """
+        outside = {idle.at for idle in decision.idle if idle.kind == "out_of_scope"}
+        bounds = self._rules_of(decision.intent).bounds
+        held = DeclaredBounds(chain.from_iterable(bounds[at] for at in bounds if at not in outside))
+        return held.resolve(decision.fact_values)
+
+    def gates_after_denial(self, intent: str) -> frozenset[str]:
+        """The gates that a rule which may apply to the intent requires, in one of its branches."""
+        return self._rules_of(intent).gates
 
     def _rules_of(self, intent: str) -> "_IntentRules":
         # Intents that no rule names share one entry: a caller may invent any number of them.
@@ -382,13 +403,23 @@ class _IntentRules:
     @cached_property
     def prohibitable(self) -> frozenset[str]:
         """The tools that one of these rules prohibits in one of its branches."""
-        return frozenset(
-            name
-            for rule in self._rules
-            for branch in (rule.then, rule.otherwise)
-            if branch is not None
-            for name in branch.declared.prohibits
-        )
+        return frozenset(name for rule in self._rules for branch in rule.branches for name in branch.declared.prohibits)
+
+    @cached_property
+    def gates(self) -> frozenset[str]:
+        """The approval gates that one of these rules requires in one of its branches."""
+        return frozenset(name for rule in self._rules for branch in rule.branches for name in branch.gates)
+
+    @cached_property
+    def bounds(self) -> Mapping[str, tuple[DeclaredBound, ...]]:
+        """What both branches of each rule constrain, by the place of the rule; nothing for a rule without."""
+        bounds = {rule.at: tuple(bound for branch in rule.branches for bound in branch.bounds) for rule in self._rules}
+        return {at: declared for at, declared in bounds.items() if declared}
+
+    @cached_property
+    def references(self) -> frozenset[str]:
+        """The facts that these constraints refer to."""
+        return DeclaredBounds(chain.from_iterable(self.bounds.values())).references
 
     def judge(self, facts: Facts) -> _JudgedRules:
         """The outcome of each rule, and the values that decided it."""

@@ -75,6 +75,7 @@ class CompiledRule:
         self.otherwise = None
         if rule.otherwise is not None:
             self.otherwise = Branch(self._effect(rule, "else", rule.otherwise, maxima))
+        self.branches = (self.then,) if self.otherwise is None else (self.then, self.otherwise)
         self.restricts = self.then.restricts or (self.otherwise is not None and self.otherwise.restricts)
         self.idle = self._idle("no_else", "its if is false, and it has no else")
         self._undecided: dict[UndecidedKind, Sequence[Branch]] = {}

@@ -147,6 +147,7 @@ class _Limits(NamedTuple):
     """What limits the surface of one run. `denied_by`: what denies the intent; None if it is allowed.
 
     `ends_run`: a guardrail was triggered. `prohibitable`: the tools that some rule of the intent prohibits.
+    `gateable`: the gates that some rule of the intent requires, and none in effect.
     """
 
     prohibited: Mapping[str, list[str]]
@@ -155,6 +156,7 @@ class _Limits(NamedTuple):
     denied_by: tuple[str, ...] | None
     ends_run: bool
     prohibitable: frozenset[str]
+    gateable: frozenset[str]
 
 
 class _DeclaredTool(NamedTuple):
@@ -216,9 +218,11 @@ class _Candidate:
             return "nothing stays after a guardrail was triggered" if limits.ends_run else "its decisions leave nothing"
         if self.mode != _READS:
             return "its decisions leave only tools that read"
-        return "a rule could prohibit this tool" if self.id in limits.prohibitable else None
+        if self.id in limits.prohibitable:
+            return "a rule could prohibit this tool"
+        return None if limits.gateable.isdisjoint(self.gate_ids) else "a rule could require an approval of its calls"
 
-    def surface_tool(self, decision: PolicyDecision) -> SurfacedTool:
+    def surface_tool(self, decision: PolicyDecision, rule_bounds: Sequence[ArgumentBound]) -> SurfacedTool:
         requested = decision.effective_approval_mode
         return SurfacedTool(
             adapter_id=self.adapter_id,
@@ -229,7 +233,7 @@ class _Candidate:
             gate_ids=self.gate_ids,
             bounds=(
                 *self.bounds.resolve(decision.fact_values),
-                *(bound for bound in decision.arg_constraints if bound.capability in (None, self.id)),
+                *(bound for bound in rule_bounds if bound.capability in (None, self.id)),
             ),
             produces=self.produces,
             limits=self.limits,
@@ -281,6 +285,7 @@ class ToolProgram:
         tools: list[SurfacedTool] = []
         left_out: list[OmittedTool] = []
         limits = self._limits(decision, ceiling, reach)
+        bounds = decision.arg_constraints if decision.allowed else self._policy.bounds_after_denial(decision)
         for candidate in self._candidates(decision.intent):
             reasons = tuple(candidate.reasons(limits))
             if reasons:
@@ -293,7 +298,7 @@ class ToolProgram:
                     )
                 )
             else:
-                tools.append(candidate.surface_tool(decision))
+                tools.append(candidate.surface_tool(decision, bounds))
         return Surface(tools=tuple(tools), left_out=tuple(left_out))
 
     def _limits(self, decision: PolicyDecision, ceiling: ApprovalMode, reach: IntentReach) -> _Limits:
@@ -309,6 +314,9 @@ class ToolProgram:
             denied_by=None if decision.allowed else tuple(denial.by for denial in decision.denials if denial.by),
             ends_run=bool(decision.guardrails.triggered),
             prohibitable=frozenset() if decision.allowed else self._policy.prohibitable(decision.intent),
+            gateable=frozenset()
+            if decision.allowed
+            else self._policy.gates_after_denial(decision.intent).difference(decision.requires_approval_gates),
         )
 
     def _candidates(self, intent: str) -> tuple[_Candidate, ...]:

@@ -75,6 +75,50 @@ def test_an_intent_whose_decisions_ask_for_it_keeps_what_reads_when_it_is_denied
     assert names(TOOLS.surface(denied, "destructive", replace(EXECUTES, on_deny="none"))) == []
 
 
+def test_who_is_denied_reads_no_more_than_who_is_allowed() -> None:
+    total = {"max": {"var": "request.context.total"}}
+    bounds = {LOOKUP: {"rows": {"max": 10}}, "total": total}
+    verified = {"==": [{"var": "request.context.identity_verified"}, True]}
+    others = {"intent": "support.refund", "role": "trainee"}
+    by = program(
+        rule("R", when=verified, then={"allow": True, "arg_constraints": bounds}),
+        rule("R_TRAINEE", applies_to=others, then={"arg_constraints": {"rows": {"max": 1}}}),
+        rule("R_ELSEWHERE", applies_to={"intent": "support.other"}, then={"arg_constraints": {"rows": {"max": 2}}}),
+    )
+    made = tools({}, by)
+    for verdict in (True, False, None):
+        decision = by.decide(facts(identity_verified=verdict, total=7))
+        assert decision.allowed is (verdict is True)
+        lookup, *rest = made.surface(decision, "destructive", READS_ON_DENY).tools
+        held = [(bound.argument, bound.constraint.max, bound.problem) for bound in lookup.bounds]
+        assert held == [("rows", 10, ""), ("total", 7, "")]
+        assert [bound.argument for bound in rest[0].bounds] == ["total"]
+    trainee = by.decide(facts(identity_verified=False, role="trainee"))
+    (lookup, _) = made.surface(trainee, "destructive", READS_ON_DENY).tools
+    assert [bound.constraint.max for bound in lookup.bounds] == [10, None, 1]
+    assert lookup.bounds[1].problem == "request.context.total is missing"
+
+
+def test_a_denial_leaves_nothing_that_a_rule_of_the_intent_could_send_to_an_approval() -> None:
+    gate = {**RAW["policy_layer"]["approval_gates"][0], "when": False}
+    verified = {"==": [{"var": "request.context.identity_verified"}, True]}
+    asks = {"allow": True, "requires_approval_gate": gate["gate_id"]}
+    guarded = [{**PERMISSIONS[0], "requires_approval_gate": gate["gate_id"]}, *PERMISSIONS[1:]]
+    for then, otherwise, left in (
+        (asks, {"allow": False}, [EVAL]),
+        ({"allow": True}, {"allow": False}, [LOOKUP, EVAL]),
+        ({"allow": True}, {**asks, "allow": False}, [LOOKUP, EVAL]),  # it waits
+    ):
+        by = program(rule("R", when=verified, then=then, otherwise=otherwise), gates=[gate])
+        denied = by.decide(facts(identity_verified=False))
+        result = tools({"permissions": guarded}, by).surface(denied, "destructive", READS_ON_DENY)
+        assert names(result) == left
+        if LOOKUP not in left:
+            assert result.left_out[0].reasons[0].message == (
+                "the intent is denied, and a rule could require an approval of its calls"
+            )
+
+
 def test_a_denial_leaves_nothing_that_a_rule_of_the_intent_could_prohibit() -> None:
     could = rule("R_NO", when={"==": [{"var": "request.context.kind"}, "x"]}, then={"prohibits": [LOOKUP]})
     elsewhere = rule("R_ELSE", applies_to={"intent": "support.other"}, then={"prohibits": [EVAL]})
