@@ -12,13 +12,29 @@ import pytest
 from contextplane.app.schemas import list_schemas
 from contextplane.compiler.case import CaseInvalid, read_case
 from contextplane.model.execution.log import InvalidLog, read_log
-from docs.schemas import PUBLISHED, member_texts, undescribed_members
+from contextplane.model.value import Value
+from docs.schemas import PUBLISHED, PublishedSchema, member_texts, undescribed_members
+from tests.support.cases import cases
 from tests.surfaces.commands import ctx
 from tests.unit.compiler.case_files import CLOSING
 
 NOT_FOUND = 13
 NAMES = [entry.name.partition(".")[0] for entry in PUBLISHED]
 
+
+def published_types() -> dict[str, type[Value]]:
+    """The types that the schemas are made of, by name."""
+    names = {name for entry in PUBLISHED for name in entry.render().get("$defs", {})}
+
+    def below(cls: type[Value]) -> Iterator[type[Value]]:
+        for child in cls.__subclasses__():
+            yield child
+            yield from below(child)
+
+    return {cls.__name__: cls for cls in below(Value) if cls.__name__ in names and "contextplane." in cls.__module__}
+
+
+TYPES = published_types()
 LOG: dict[str, Any] = {
     "created": "2026-05-04T09:31:42Z",
     "model": {"identifier": "m", "parameters": {"temperature": 0}},
@@ -63,6 +79,22 @@ def test_an_unknown_name_is_refused(tmp_path: Path, name: str) -> None:
     assert (result.status, result.out) == (NOT_FOUND, "")
     assert "schema_unknown" in result.err
     assert ("did you mean context-pack?" in result.err) is (name == "context-packs")
+
+
+@cases("entry", PUBLISHED, ids=lambda entry: entry.name)
+def test_every_member_of_every_schema_has_a_description(entry: PublishedSchema) -> None:
+    schema = entry.render()
+    assert list(undescribed_members(schema)) == [], "write `name`: text into the docstring of its type"
+    assert [name for name, part in schema.get("$defs", {}).items() if not part.get("description")] == []
+
+
+@cases("name", TYPES)
+def test_every_member_of_a_type_has_a_text_of_its_own(name: str) -> None:
+    cls = TYPES[name]
+    text, members = member_texts(cls.__doc__ or "")
+    assert text
+    assert list(members) == list(cls.__struct_fields__), "a line for each member, in their order"
+    assert all(words[0].isupper() and words.endswith(".") for words in members.values())
 
 
 def test_the_walk_finds_a_member_without_a_description() -> None:

@@ -147,8 +147,8 @@ class CallLimit(Document, frozen=True, omit_defaults=True):
 
     It has `max_calls`, or `sum_of` and `max`. `period` is the time that it counts over: none for a run.
 
-    `per`: What is counted together: the calls of a run, a user, an agent or a tenant.
-    `period`: The period of counting.
+    `per`: What is counted together: the calls of a run, a user or a tenant.
+    `period`: The time that it counts over.
     `max_calls`: The largest number of calls in a period.
     `sum_of`: The argument whose values are added up.
     `max`: The largest sum of that argument in a period.

@@ -1,6 +1,6 @@
 """The context pack: eight layers, and three that a pack may leave out.
 
-Each layer is a document of its own; `policy_layer` and `tooling_layer` have modules of their own. Only the form is
+Each layer is a document of its own; policy, tools, knowledge and memory have modules of their own. Only the form is
 checked here: what the parts say to each other is for the gates of `authoring`. Docstrings of documents are descriptions
 in the published schema.
 """
@@ -11,11 +11,22 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from contextplane.model.arguments import CapabilityId
 from contextplane.model.ids import PackRef
+from contextplane.model.knowledge_layers import (
+    ConsentGating,
+    IdentityLayer,
+    IntelligenceRefs,
+    KnowledgeGraph,
+    MemoryLayer,
+    MemoryPolicy,
+    Ontology,
+    PromotionThresholds,
+    TierTtls,
+    WriteClass,
+)
 from contextplane.model.pack_layers import PolicyLayer, ToolingLayer
 from contextplane.model.terms import (
     ApprovalMode,
     DataClassification,
-    Duration,
     Identifier,
     JsonLogic,
     Names,
@@ -63,7 +74,12 @@ __all__ = [
 
 
 class BusinessSummary(Document, frozen=True):
-    """A few words about the business."""
+    """A few words about the business.
+
+    `what_we_do`: What the business does, in a sentence or two.
+    `who_we_serve`: Its customers.
+    `differentiators`: What it does better than others.
+    """
 
     what_we_do: Sentence
     who_we_serve: tuple[Sentence, ...] = ()
@@ -71,7 +87,11 @@ class BusinessSummary(Document, frozen=True):
 
 
 class BusinessContext(Document, frozen=True):
-    """`non_negotiables` always reach the model."""
+    """`non_negotiables` always reach the model.
+
+    `summary`: The business in a few words.
+    `non_negotiables`: Promises that are never broken; the model always reads them.
+    """
 
     summary: BusinessSummary
     non_negotiables: tuple[Sentence, ...] = ()
@@ -89,13 +109,23 @@ Moment = Annotated[
 
 
 class Compatibility(Document, frozen=True):
-    """What must be present, each in a range of versions: old runtimes fail closed."""
+    """What must be present, each in a range of versions: old runtimes fail closed.
+
+    `requires`: What must be present, by name, each in a range of versions; runtime is required.
+    """
 
     requires: Annotated[dict[Identifier, Range], Meta(min_length=1)]
 
 
 class ContractMeta(Document, frozen=True):
-    """`contract_version` is the version of the schema, separate from that of the pack."""
+    """`contract_version` is the version of the schema, separate from that of the pack.
+
+    `contract_name`: The name of the contract.
+    `contract_version`: The version of the contract.
+    `issuer`: The authority that answers for the pack.
+    `created_at`: When the pack was written.
+    `compatibility`: What must be present to run it.
+    """
 
     contract_name: Identifier
     contract_version: Semver
@@ -111,7 +141,18 @@ SchemaRef = Annotated[str, Meta(pattern=r"^schema://[A-Za-z0-9][A-Za-z0-9_.-]{0,
 class DecisionSpec(Document, frozen=True, omit_defaults=True):
     """`allowed_outcomes` is closed; `approval_mode` is at least that of every tool the decision may use.
 
-    `on_deny`: the tools that stay when its intent is denied: none, or those that read and that no rule prohibits.
+    `decision_key`: The id of the decision.
+    `version`: The version of the decision.
+    `owner_role`: The role that answers for it.
+    `required_evidence`: The evidence without which it may not be committed.
+    `allowed_outcomes`: The only outcomes that it can have.
+    `approval_mode`: The most that its tools can do.
+    `decision_right`: How far the agent may go.
+    `inputs_schema_ref`: The schema of what it is made from.
+    `outputs_schema_ref`: The schema of its record.
+    `eligibility_rules`: The condition under which it may be made at all.
+    `challenge_required`: Whether a second look is required before it is committed.
+    `on_deny`: The tools that stay when its intent is denied: none, or those that read.
     """
 
     decision_key: Identifier
@@ -129,6 +170,11 @@ class DecisionSpec(Document, frozen=True, omit_defaults=True):
 
 
 class DecisionLayer(Document, frozen=True):
+    """The decisions of the pack.
+
+    `decision_specs`: The decisions that a run of this pack can end in.
+    """
+
     decision_specs: Annotated[tuple[DecisionSpec, ...], Meta(min_length=1)]
 
 
@@ -137,7 +183,15 @@ Score = Annotated[float, Meta(ge=0, le=1)]
 
 
 class EvalTarget(Document, frozen=True):
-    """The scores that runs of one intent must reach."""
+    """The scores that runs of one intent must reach.
+
+    `intent`: The intent whose runs are scored.
+    `policy`: The share of runs that follow policy.
+    `utility`: The share of runs that serve the request.
+    `latency_p99_ms`: The latency that 99 of 100 runs stay below.
+    `safety`: The share of runs that do no harm.
+    `economics_cents_per_decision`: What a decision may cost.
+    """
 
     intent: Identifier
     policy: Score
@@ -148,108 +202,25 @@ class EvalTarget(Document, frozen=True):
 
 
 class ReleaseGate(Document, frozen=True):
-    """How much worse one metric may become."""
+    """How much worse one metric may become.
+
+    `metric`: The metric that is compared with the version before.
+    `max_delta`: How much worse it may become.
+    """
 
     metric: Metric
     max_delta: Annotated[float, Meta(ge=0)]
 
 
 class EvaluationLayer(Document, frozen=True):
-    eval_targets: Annotated[tuple[EvalTarget, ...], Meta(min_length=1)]
-    release_gates: Annotated[tuple[ReleaseGate, ...], Meta(min_length=1)]
+    """How runs are scored, and when a release is refused.
 
-
-PinRule = Annotated[
-    str,
-    Meta(pattern=r"^(alias|snapshot):[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\Z", description="alias:<name> or snapshot:<id>"),
-]
-
-
-class Ontology(Document, frozen=True):
-    """Which entities and relationships there are, in exactly one version."""
-
-    namespace: Identifier
-    version: Semver
-    entity_types: Annotated[Names, Meta(min_length=1)]
-    relationship_types: Names = ()
-
-
-class KnowledgeGraph(Document, frozen=True):
-    """Which snapshot is read. A live read may follow an alias; a replay is given the snapshot it led to."""
-
-    snapshot_pin_rule: PinRule
-
-
-class IdentityLayer(Document, frozen=True):
-    """The namespaces in which subjects have an identity of their own."""
-
-    ceid_namespaces: Annotated[Names, Meta(min_length=1)]
-
-
-class IntelligenceRefs(Document, frozen=True):
-    """Each part may be left out: a run without `knowledge_graph` reads no graph.
-
-    `embedding_keys` name their versions, because retrieval can alter a decision.
+    `eval_targets`: The scores that runs must reach, by intent.
+    `release_gates`: How much worse a new version may be.
     """
 
-    ontology: Ontology | UnsetType = UNSET
-    knowledge_graph: KnowledgeGraph | UnsetType = UNSET
-    identity_layer: IdentityLayer | UnsetType = UNSET
-    embedding_keys: Names = ()
-
-    @property
-    def pinned_ontology(self) -> str | None:
-        """The ontology in its version, `ont.support@1.0.0`; None if there is none."""
-        return f"{self.ontology.namespace}@{self.ontology.version}" if self.ontology else None
-
-    @property
-    def entity_types(self) -> Names:
-        return self.ontology.entity_types if self.ontology else ()
-
-    @property
-    def snapshot_pin_rule(self) -> str | None:
-        return self.knowledge_graph.snapshot_pin_rule if self.knowledge_graph else None
-
-    @property
-    def ceid_namespaces(self) -> Names:
-        return self.identity_layer.ceid_namespaces if self.identity_layer else ()
-
-
-WriteClass = Literal["evidence_link", "preference", "decision_outcome", "correction"]
-
-
-class TierTtls(Document, frozen=True):
-    """How long a memory of each tier lives."""
-
-    working: Duration
-    episodic: Duration
-    semantic: Duration
-    durable: Duration
-
-
-class ConsentGating(Document, frozen=True):
-    """Personal data is not written back unless the pack says so."""
-
-    pii_write_back_allowed: bool = False
-
-
-class MemoryPolicy(Document, frozen=True):
-    tier_ttls: TierTtls
-    write_classes_allowed: tuple[WriteClass, ...]
-    consent_gating: ConsentGating
-
-
-class PromotionThresholds(Document, frozen=True):
-    """From this confidence on a candidate is promoted without a reviewer."""
-
-    auto_promote_confidence: Annotated[float, Meta(ge=0, le=1)]
-
-
-class MemoryLayer(Document, frozen=True):
-    """Only promoted memory is recalled; a write is a proposal."""
-
-    memory_policy: MemoryPolicy
-    promotion_thresholds: PromotionThresholds
+    eval_targets: Annotated[tuple[EvalTarget, ...], Meta(min_length=1)]
+    release_gates: Annotated[tuple[ReleaseGate, ...], Meta(min_length=1)]
 
 
 # Language, extended language, script, region, variants, extensions, private use. Three letters are an extended
@@ -266,7 +237,12 @@ Language = Annotated[
 
 
 class Tenant(Document, frozen=True, omit_defaults=True):
-    """Whose pack it is. Only the tenants in `shared_with` may run it besides."""
+    """Whose pack it is. Only the tenants in `shared_with` may run it besides.
+
+    `tenant_id`: The id of the tenant.
+    `name`: The name of the tenant, for people.
+    `shared_with`: The other tenants that may run it.
+    """
 
     tenant_id: Identifier
     name: Sentence
@@ -274,7 +250,13 @@ class Tenant(Document, frozen=True, omit_defaults=True):
 
 
 class EnvironmentDefaults(Document, frozen=True):
-    """What holds where a request says nothing of it."""
+    """What holds where a request says nothing of it.
+
+    `language`: The language of answers.
+    `timezone`: The timezone of times, as in the tz database.
+    `currency`: The currency of amounts.
+    `region`: The country or location.
+    """
 
     language: Language
     timezone: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}\Z")]
@@ -286,6 +268,14 @@ class PackMeta(Document, frozen=True, omit_defaults=True):
     """`pack_id@pack_version` never changes. `ttl_seconds` is for caches: it does not make anything mutable.
 
     `token_counter` counts the tokens of its compiles. Without one, `calibrated1` does, which estimates.
+
+    `pack_id`: The id of the pack.
+    `pack_version`: Its version. The same version never changes.
+    `tenant`: Whose pack it is.
+    `environment_defaults`: What holds where a request says nothing.
+    `ttl_seconds`: How long a cache may keep the pack.
+    `data_classification`: The highest classification of data that runs may see.
+    `token_counter`: The counter that sizes the prompt.
     """
 
     pack_id: Identifier
@@ -302,6 +292,11 @@ class TaskStep(Document, frozen=True, omit_defaults=True):
 
     It reads the facts, and as `results.<step id>` what the steps gave that this one depends on. All else is handed over
     as it stands.
+
+    `id`: The id of the step, unique in the template.
+    `tool`: The capability that is called.
+    `params`: The arguments, each a value or an expression.
+    `depends_on`: The steps that must end first.
     """
 
     id: Identifier
@@ -311,7 +306,13 @@ class TaskStep(Document, frozen=True, omit_defaults=True):
 
 
 class TaskTemplate(Document, frozen=True):
-    """The steps towards one decision for one intent."""
+    """The steps towards one decision for one intent.
+
+    `template_id`: The id of the template.
+    `intent`: The intent that it serves.
+    `decision_key`: The decision that it leads to.
+    `steps`: The calls, in their order.
+    """
 
     template_id: Identifier
     intent: Identifier
@@ -320,18 +321,34 @@ class TaskTemplate(Document, frozen=True):
 
 
 class TaskLayer(Document, frozen=True):
+    """The plans of the pack.
+
+    `task_templates`: The plans of the deterministic planner.
+    """
+
     task_templates: tuple[TaskTemplate, ...] = ()
 
 
 class Audience(Document, frozen=True, omit_defaults=True):
-    """What holds only for one kind of reader."""
+    """What holds only for one kind of reader.
+
+    `do`: What to do for these readers.
+    `dont`: What not to do for these readers.
+    """
 
     do: tuple[Sentence, ...] = ()
     dont: tuple[Sentence, ...] = ()
 
 
 class ToneAndComms(Document, frozen=True, omit_defaults=True):
-    """For everybody, and where it differs, for customers and for operators apart."""
+    """For everybody, and where it differs, for customers and for operators apart.
+
+    `voice_attributes`: How the agent sounds.
+    `do`: What to do when writing.
+    `dont`: What not to do when writing.
+    `customer_facing`: What holds for customers only.
+    `operator_facing`: What holds for operators only.
+    """
 
     voice_attributes: tuple[Sentence, ...] = ()
     do: tuple[Sentence, ...] = ()
@@ -344,6 +361,18 @@ class ContextPack(Document, frozen=True, omit_defaults=True, kw_only=True):
     """Closed at every level. Only its form is checked here; what its parts say to each other is for the gates.
 
     A pack without ontology, graph or memory leaves out `intelligence_refs` or its parts, and `memory_layer`.
+
+    `contract_meta`: Who issued the contract, and what it needs.
+    `pack_meta`: The identity of the pack, and its defaults.
+    `intelligence_refs`: What gives words, subjects and facts their meaning.
+    `business_context`: What the model must know of the business.
+    `policy_layer`: What is allowed, refused, escalated and approved.
+    `tooling_layer`: What tools there are, and which may be used.
+    `decision_layer`: What a run can decide.
+    `memory_layer`: What is remembered.
+    `evaluation_layer`: How good runs must be.
+    `tone_and_comms`: How the agent writes.
+    `task_layer`: The plans of the deterministic planner.
     """
 
     contract_meta: ContractMeta

@@ -54,7 +54,13 @@ GateNames = LoneName | Annotated[Names, Meta(min_length=1, description="Every on
 class Effect(Document, frozen=True, omit_defaults=True):
     """What a rule does when its condition is decided. `requires_approval_gate`: one gate, or a list.
 
-    `arg_constraints`: by the argument of any tool, or by `adapter_id.capability` and then by its arguments.
+    `allow`: Whether the intent is allowed. One false denies it.
+    `reason`: Why, for people.
+    `requires`: Evidence that must be there.
+    `prohibits`: Capabilities that may not be used.
+    `approval_mode`: The most that tools may do.
+    `requires_approval_gate`: The gate, or gates, that must approve.
+    `arg_constraints`: What arguments must be.
     """
 
     allow: bool | UnsetType = UNSET
@@ -83,7 +89,16 @@ def _gate_ids(named: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 class Rule(Document, frozen=True, omit_defaults=True):
-    """It applies when every key of `applies_to` matches; then a true `if` gives `then`, a false one `else`."""
+    """It applies when every key of `applies_to` matches; then a true `if` gives `then`, a false one `else`.
+
+    `rule_id`: The id of the rule, unique in its bundle.
+    `applies_to`: The facts by which it applies, such as intent; each key must match.
+    `condition`: The condition, in JSONLogic over the facts.
+    `then`: What takes effect when the condition is true.
+    `otherwise`: What takes effect when the condition is false.
+    `decision_binding`: The decision that the rule is about.
+    `rationale`: Why the rule exists, for reviewers.
+    """
 
     rule_id: Identifier
     applies_to: dict[str, LoneName | Names]
@@ -98,14 +113,23 @@ class Rule(Document, frozen=True, omit_defaults=True):
 
 
 class PolicyDsl(Document, frozen=True):
-    """The language is closed: what cannot be evaluated the same way everywhere is refused."""
+    """The language is closed: what cannot be evaluated the same way everywhere is refused.
+
+    `language`: The language of conditions.
+    `rules`: The rules, in the order of evaluation.
+    """
 
     language: Literal["jsonlogic"]
     rules: Annotated[tuple[Rule, ...], Meta(min_length=1)]
 
 
 class PolicyBundle(Document, frozen=True, omit_defaults=True):
-    """Bundles are taken by descending priority, ties by id."""
+    """Bundles are taken by descending priority, ties by id.
+
+    `bundle_id`: The id of the bundle.
+    `priority`: Bundles of a higher priority are evaluated first.
+    `policy_dsl`: Its rules.
+    """
 
     bundle_id: Identifier
     priority: Annotated[int, Meta(ge=0, le=1_000_000)]
@@ -113,7 +137,12 @@ class PolicyBundle(Document, frozen=True, omit_defaults=True):
 
 
 class Guardrail(Document, frozen=True, omit_defaults=True):
-    """A refusal or an escalation with a condition of its own."""
+    """A refusal or an escalation with a condition of its own.
+
+    `id`: The label of the guardrail.
+    `when`: The condition that triggers it, in JSONLogic over the facts.
+    `message`: What to say when it is triggered.
+    """
 
     id: Identifier
     when: JsonLogic | None = None
@@ -121,7 +150,12 @@ class Guardrail(Document, frozen=True, omit_defaults=True):
 
 
 class Guardrails(Document, frozen=True):
-    """Evaluated before ordinary policy, and never overridden by it."""
+    """Evaluated before ordinary policy, and never overridden by it.
+
+    `must_refuse`: What ends a run as refused before any call.
+    `must_escalate`: What ends a run as escalated to a person.
+    `redaction_rules`: What is masked before the model reads it; docs/redaction.md lists the rules.
+    """
 
     must_refuse: tuple[Identifier | Guardrail, ...] = ()
     must_escalate: tuple[Identifier | Guardrail, ...] = ()
@@ -131,8 +165,12 @@ class Guardrails(Document, frozen=True):
 class ApprovalGate(Document, frozen=True, omit_defaults=True):
     """Who must approve, and for how long that holds. Without `when` it is always active where it is named.
 
-    `approvers`: so many different people must approve. The requester is never one of them: `approver_not_requester`
-    says so, and can only be true.
+    `gate_id`: The id of the gate.
+    `required_approver_role`: The role that approves.
+    `ttl_seconds`: How long an approval is valid.
+    `when`: The condition under which it is active, in JSONLogic over the facts.
+    `approvers`: How many different people must approve.
+    `approver_not_requester`: Whether the requester may not approve; always true.
     """
 
     gate_id: Identifier
@@ -147,7 +185,13 @@ FactType = Literal["boolean", "number", "integer", "string", "array", "object"]
 
 
 class RequestFact(Document, frozen=True, omit_defaults=True):
-    """A fact that a caller sends. Without `required: false`, a request that lacks it is refused."""
+    """A fact that a caller sends. Without `required: false`, a request that lacks it is refused.
+
+    `path`: The fact, as rules read it.
+    `type`: The type of its value.
+    `description`: What it means, for callers.
+    `required`: Whether a request without it is refused.
+    """
 
     path: Annotated[
         str,
@@ -162,13 +206,25 @@ class RequestFact(Document, frozen=True, omit_defaults=True):
 
 
 class RequestFacts(Document, frozen=True):
-    """The facts of requests for one intent. A request that breaks one of them is refused before policy."""
+    """The facts of requests for one intent. A request that breaks one of them is refused before policy.
+
+    `intent`: The intent whose requests send the facts.
+    `facts`: The facts that these requests send.
+    """
 
     intent: Identifier
     facts: Annotated[tuple[RequestFact, ...], Meta(min_length=1)]
 
 
 class PolicyLayer(Document, frozen=True):
+    """Rules, guardrails, gates and the facts that callers send.
+
+    `policy_bundles`: The rules, in bundles.
+    `guardrails`: What is refused, escalated and redacted before policy.
+    `approval_gates`: Who approves what.
+    `request_facts`: The facts that callers send, by intent.
+    """
+
     policy_bundles: Annotated[tuple[PolicyBundle, ...], Meta(min_length=1)]
     guardrails: Guardrails
     approval_gates: tuple[ApprovalGate, ...] = ()
@@ -198,7 +254,12 @@ IDEMPOTENCY_KEY = "idempotency_key"
 
 
 class ToolArgument(Document, frozen=True, omit_defaults=True):
-    """One argument of a capability, as a model reads it. What bounds its value is in `arg_constraints`."""
+    """One argument of a capability, as a model reads it. What bounds its value is in `arg_constraints`.
+
+    `type`: The JSON type of the argument.
+    `description`: What it means, as the model reads it.
+    `required`: Whether every call has it.
+    """
 
     type: ArgumentType
     description: Sentence | None = None
@@ -208,8 +269,15 @@ class ToolArgument(Document, frozen=True, omit_defaults=True):
 class CapabilitySpec(Document, frozen=True, omit_defaults=True):
     """What one capability can do, and what the Tool Gateway checks and does for it.
 
-    `approval_mode`: the most that this capability can do, never above its adapter's; without one, the adapter's holds.
-    `description` tells a model what it does. `arguments` are all of its arguments: the short form of `input_schema`.
+    `approval_mode`: The most that this capability can do; by default that of its adapter.
+    `description`: What it does, as the model reads it.
+    `arguments`: All of its arguments, by name.
+    `input_schema`: The JSON Schema of its arguments.
+    `output_schema`: The JSON Schema of its result.
+    `default_timeout_ms`: How long a call may take.
+    `idempotency_header`: The header that carries the idempotency key.
+    `reversal_op`: The capability that undoes it.
+    `reversal_endpoint`: The endpoint that undoes it.
     """
 
     approval_mode: ApprovalMode | None = None
@@ -224,7 +292,15 @@ class CapabilitySpec(Document, frozen=True, omit_defaults=True):
 
 
 class Adapter(Document, frozen=True, omit_defaults=True):
-    """`approval_mode` is the most that any of its capabilities can do."""
+    """`approval_mode` is the most that any of its capabilities can do.
+
+    `adapter_id`: The id of the adapter.
+    `type`: How it is called.
+    `endpoint_ref`: Where it is called.
+    `capabilities`: What it can do.
+    `approval_mode`: The most that any of its capabilities can do.
+    `capability_specs`: Details of capabilities, by capability.
+    """
 
     adapter_id: Identifier
     type: AdapterType
@@ -260,8 +336,15 @@ class Adapter(Document, frozen=True, omit_defaults=True):
 class Permission(Document, frozen=True, omit_defaults=True):
     """Exposes one capability of one adapter. `produces` names the evidence that its result is.
 
-    `intents`: the only intents that it holds for. Without it, it holds for all. `limits`: how often it may be called,
-    and how much in all.
+    `permission_id`: The id of the permission.
+    `adapter_id`: The adapter.
+    `capability`: The capability that it exposes.
+    `allow`: Whether it may be used. False hides it.
+    `requires_approval_gate`: The gate, or gates, that every call waits for.
+    `arg_constraints`: What its arguments must be, by argument.
+    `produces`: The evidence that its result is.
+    `intents`: The only intents that it holds for; without it, all.
+    `limits`: How often it may be called, and how much it may move.
     """
 
     permission_id: Identifier
@@ -283,5 +366,11 @@ class Permission(Document, frozen=True, omit_defaults=True):
 
 
 class ToolingLayer(Document, frozen=True):
+    """What tools there are, and which of them this pack may use.
+
+    `adapter_registry`: The adapters, and what they can do.
+    `permissions`: The capabilities that this pack may use.
+    """
+
     adapter_registry: Annotated[tuple[Adapter, ...], Meta(min_length=1)]
     permissions: Annotated[tuple[Permission, ...], Meta(min_length=1)]
