@@ -22,6 +22,16 @@ SAMPLE = 75
 
 LEAST = 3000
 MOST_MISSED = 3
+PORTRAIT = (
+    "tooling_layer",
+    "adapter_registry",
+    0,
+    "capability_specs",
+    "read",
+    "output_schema",
+    "properties",
+    "portrait",
+)
 MISSED: dict[str, str] = {}
 """The mutants that nothing notices, by name, each with the reason why that is accepted."""
 
@@ -60,6 +70,7 @@ def test_what_nothing_notices_is_missed() -> None:
         (Edit(("tooling_layer", "permissions", 6, "requires_approval_gate"), DROPPED), {"diff", "lint", "cases"}),
         (Edit(("memory_layer", "promotion_thresholds", "auto_promote_confidence"), 0.4), {"diff", "lint"}),
         (Edit(("policy_layer", "guardrails", "redaction_rules"), ["passport"]), {"diff"}),
+        (Edit((*PORTRAIT, "x-redact"), DROPPED), {"diff", "cases"}),
     ],
 )
 def test_each_means_notices_what_it_is_for(edit: Edit, noticed: set[str]) -> None:

@@ -21,8 +21,10 @@ from contextplane.errors import ContextPlaneError
 from contextplane.evaluation.case_table import read_table, run_table
 from contextplane.model.compiled_context import Lineage
 from contextplane.model.context_pack import ContextPack
+from contextplane.model.evidence import Evidence, EvidenceFreshness
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import canonical
+from contextplane.model.terms import DataClassification
 from contextplane.model.value import Document
 from contextplane.policy.arguments import violations
 
@@ -70,10 +72,32 @@ class Claim(Document, frozen=True):
     attested: tuple[str, ...]
 
 
+class Result(Document, frozen=True):
+    """What a tool returned. `answers`: the required evidence that it satisfies. `hidden`: what no model reads of it.
+
+    `shown`: what the model does read. With a `classification` above that of the pack, it is not admitted.
+    """
+
+    name: str
+    case: str
+    tool: str
+    answers: str
+    content: dict[str, Any]
+    hidden: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    admitted: bool = True
+    classification: DataClassification = "INTERNAL"
+
+
 class Checks(Document, frozen=True):
     calls: tuple[Call, ...] = ()
     approvals: tuple[Approval, ...] = ()
     evidence: tuple[Claim, ...] = ()
+    results: tuple[Result, ...] = ()
+
+    @property
+    def all(self) -> tuple[Call | Approval | Claim | Result, ...]:
+        return (*self.calls, *self.approvals, *self.evidence, *self.results)
 
 
 class PackTable:
@@ -99,21 +123,20 @@ class PackTable:
             yield f"{error.code}: {error.message}"
 
     def _check_failures(self, drafts: Mapping[str, Draft | None]) -> Iterator[str]:
-        checks: tuple[Call | Approval | Claim, ...] = (
-            *self.checks.calls,
-            *self.checks.approvals,
-            *self.checks.evidence,
-        )
-        for check in checks:
+        for check in self.checks.all:
             draft = drafts[check.case]
             if draft is None:
                 yield f"{check.case}: it was refused, so nothing can be checked in it"
-            elif isinstance(check, Call):
-                yield from _call_failures(check, draft)
-            elif isinstance(check, Approval):
-                yield from _approval_failures(check, draft)
-            else:
-                yield from _claim_failures(check, draft)
+                continue
+            match check:
+                case Call():
+                    yield from _call_failures(check, draft)
+                case Approval():
+                    yield from _approval_failures(check, draft)
+                case Claim():
+                    yield from _claim_failures(check, draft)
+                case Result():
+                    yield from _result_failures(check, draft)
 
 
 def source_of(value: Json) -> PackSource:
@@ -165,6 +188,29 @@ def _claim_failures(check: Claim, draft: Draft) -> Iterator[str]:
     ):
         if actual != expected:
             yield f"{check.name}: {word} are {actual}, and {expected} was expected"
+
+
+def _result_failures(check: Result, draft: Draft) -> Iterator[str]:
+    inputs = draft.inputs
+    evidence = Evidence(
+        evidence_ref=f"tool:{check.tool}:tc_1#{check.answers}",
+        type=check.answers,
+        tenant_id=inputs.run_context.tenant_id,
+        source=check.tool,
+        trust="authoritative",
+        content=canonical(check.content).decode(),
+        freshness=EvidenceFreshness(observed_at="2026-11-16T00:00:00Z"),
+        classification=check.classification,
+    )
+    after = compile_draft(
+        inputs.view, inputs.run_context, inputs.request, (evidence,), inputs.memories, as_of=inputs.as_of
+    )
+    satisfied = any(entry.name == check.answers for entry in after.assemble.gate.satisfied)
+    if satisfied is not check.admitted:
+        yield f"{check.name}: {check.answers} is {'' if satisfied else 'not '}satisfied"
+    prompt = msgspec.json.encode(after.prompt).decode()
+    yield from (f"{check.name}: the model reads {text}" for text in check.hidden if text in prompt)
+    yield from (f"{check.name}: the model does not read {text}" for text in check.shown if text not in prompt)
 
 
 @cache
