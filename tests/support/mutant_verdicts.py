@@ -20,7 +20,7 @@ from tests.support.pack_tables import NAMES, pack_table, source_of
 from tests.support.promise_mutations import PROMISES
 from tests.support.tightening_mutations import TIGHTENINGS
 
-__all__ = ["Mutant", "all_mutants", "is_counted", "is_missed", "means"]
+__all__ = ["Mutant", "all_mutants", "is_counted", "is_missed", "means", "pack_requests"]
 
 Json = Any
 Means = Literal["diff", "lint", "cases"]
@@ -108,7 +108,7 @@ def _in_cases(name: str, value: Json) -> bool:
 
 
 @cache
-def _requests(name: str) -> tuple[Facts, ...]:
+def pack_requests(name: str) -> tuple[Facts, ...]:
     """The facts of every case of a pack that is not refused."""
     table = pack_table(name)
     outcomes = run_table(source_of(table.file.file.value), table.table_file, table.table, None)
@@ -145,4 +145,4 @@ def _requests_for(mutant: Mutant) -> list[Facts]:
     rule = next((rule for path, rule in rules(mutant.value) if path == place[: len(path)]), None)
     named = rule["applies_to"]["intent"] if rule is not None else None
     intents = [named] if isinstance(named, str) else named
-    return [facts for facts in _requests(mutant.pack) if intents is None or facts.intent in intents]
+    return [facts for facts in pack_requests(mutant.pack) if intents is None or facts.intent in intents]
