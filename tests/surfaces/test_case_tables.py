@@ -1,6 +1,8 @@
 """`ctx test`: tables of cases, their differences, coverage, and the reports for CI."""
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -134,6 +136,7 @@ def test_a_difference_says_what_was_expected_and_what_is(folder: Path, text: str
         ("{name: x, expect: {rules: [R_NONE]}}", "the pack has no rule R_NONE"),
         ("{name: x, expect: {guardrails: [fraud]}}", "the pack has no guardrail fraud"),
         ("{name: x, expect: {}}", "it expects nothing, so it cannot fail"),
+        ("{name: x, expect: {tools: {}, gates: {has: []}}}", "it expects nothing, so it cannot fail"),
         ("{name: x, expect: {allowd: true}}", "did you mean allowed?"),
         ("{name: x, expect: {allowed: 'yes'}}", "must be true or false"),
         ("{name: x, expect: {allowed: true, refused: y}}", "expect refused alone"),
@@ -240,3 +243,27 @@ def test_the_table_that_new_writes_passes(tmp_path: Path) -> None:
         assert ctx("new", *args, cwd=tmp_path).status == 0
     result = ctx("test", cwd=tmp_path)
     assert (result.status, result.out.splitlines()[-1]) == (0, "4 cases, all passed")
+
+
+@pytest.mark.parametrize("expected", ["[adp_orders.lookup, adp_policy.eval]", "{lacks: [adp_payments.issue_refund]}"])
+def test_a_tool_that_only_the_budget_leaves_out_is_no_tool_that_policy_keeps_away(folder: Path, expected: str) -> None:
+    small = "/run_context/run_budget/bucket_tokens/tool: 30"
+    facts = "request.context.identity_verified: true, request.context.refund_amount: 10"
+    screen = case(folder, f"{{name: a, set: {{{small}, {facts}}}, expect: {{tools: {expected}}}}}")
+    assert "tools: adp_payments.issue_refund is left out for its tokens only, and was not expected" in screen
+
+
+def test_a_report_replaces_no_table_and_no_link_and_no_device(folder: Path) -> None:
+    for option in ("--junit", "--sarif"):
+        one_error_line(ctx("test", option, "refunds.test.yaml", cwd=folder), USAGE, "usage")
+    assert (folder / "refunds.test.yaml").read_text(encoding="utf-8") == TABLE
+    (folder / "link.xml").symlink_to("real.xml")
+    assert ctx("test", "--junit", "link.xml", cwd=folder).status == 0
+    assert (folder / "link.xml").is_symlink()
+    ET.parse(folder / "real.xml")  # noqa: S314  our own
+    os.mkfifo(folder / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        text = pool.submit((folder / "pipe").read_text, encoding="utf-8")
+        assert ctx("test", "--junit", "pipe", cwd=folder).status == 0
+        assert text.result(10) == (folder / "real.xml").read_text(encoding="utf-8")
+    assert (folder / "pipe").is_fifo()

@@ -153,7 +153,12 @@ def _repeated_names(table: CaseTable) -> Iterator[tuple[str, str, str]]:
 
 def _empty_expectations(table: CaseTable) -> Iterator[tuple[str, str, str]]:
     for n, case in enumerate(table.cases):
-        expected = {name for name in CaseExpectation.__struct_fields__ if getattr(case.expect, name) is not None}
+        # `tools: {}` names nothing. An empty list is another matter: nothing may be there.
+        expected = {
+            name
+            for name in CaseExpectation.__struct_fields__
+            if getattr(case.expect, name) not in (None, NameExpectation())
+        }
         if not expected:
             yield f"/cases/{n}/expect", "it expects nothing, so it cannot fail", "expect allowed, tools or gates"
         elif "refused" in expected and len(expected) > 1:
@@ -350,8 +355,11 @@ def _differences(expect: CaseExpectation, draft: Draft) -> Iterator[str]:
         yield f"reason: {expect.reason!r} was expected, and it is {_verdict_words(draft)}"
     manifests = draft.assemble.manifests
     tools = [f"{adapter.adapter_id}.{name}" for adapter in manifests.tool_manifest for name in adapter.capabilities]
-    why = {omission.id: omission.reason for omission in manifests.omission_manifest if omission.kind == "tool"}
+    left_out = [omission for omission in manifests.omission_manifest if omission.kind == "tool"]
+    why = {omission.id: omission.reason for omission in left_out}
+    dropped = {omission.id for omission in left_out if omission.stage == "budget"}
     yield from _name_differences("tools", expect.tools, tools, why)
+    yield from _dropped_differences(expect.tools, dropped)
     yield from _name_differences("gates", expect.gates, draft.assemble.controls.approval_gates_active)
     rules = [name for row in manifests.policy_manifest for name in row.rule_ids]
     yield from _name_differences("rules", expect.rules, rules)
@@ -384,6 +392,16 @@ def _name_differences(
         yield f"{kind}: {name} was expected, and is not {state}{reason}"
     for name in sorted(lacks):
         yield f"{kind}: {name} is {state}, and was not expected"
+
+
+def _dropped_differences(expected: Names | None, dropped: set[str]) -> Iterator[str]:
+    """Yield the tools that only the budget keeps away: with another budget they would be there."""
+    if isinstance(expected, NameExpectation):
+        dropped &= set(expected.lacks)
+    elif expected is not None:
+        dropped -= set(expected)
+    for name in sorted(dropped) if expected is not None else ():
+        yield f"tools: {name} is left out for its tokens only, and was not expected"
 
 
 def _short(name: str) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "CoveredItem",
     "NoTables",
     "TableResult",
+    "is_table",
     "junit_report",
     "pack_coverage",
     "run_tables",
@@ -143,10 +144,19 @@ def pack_coverage(results: Sequence[TableResult]) -> tuple[Coverage, ...]:
 
 
 def write_report(path: str, text: str) -> None:
-    """Write a report to a file, whole or not at all."""
-    folder = os.path.dirname(os.path.abspath(path))
+    """Write a report to a file, whole or not at all. A link, a device and a pipe stay what they are."""
     with storage_errors(path):
-        write_atomically(os.path.abspath(path), text.encode(), staging=folder, disk=Disk())
+        if os.path.exists(path) and not os.path.isfile(path):
+            with open(path, "wb") as stream:
+                stream.write(text.encode())
+            return
+        real = os.path.realpath(path)
+        write_atomically(real, text.encode(), staging=os.path.dirname(real), disk=Disk())
+
+
+def is_table(path: str) -> bool:
+    """Whether a file has the name of a table: no report replaces it."""
+    return path.endswith(EXTENSIONS)
 
 
 def junit_report(results: Sequence[TableResult]) -> str:

@@ -48,8 +48,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.compile.tables import pack_coverage, run_tables
+    from contextplane.app.compile.tables import is_table, pack_coverage, run_tables
 
+    for option, report in (("--junit", args.junit), ("--sarif", args.sarif)):
+        if report is not None and is_table(report):
+            from contextplane.cli.parser import Usage
+
+            raise Usage(f"{option} would replace a table of tests", hint=f"write {option} FILE, then the tables")
     if args.coverage_min is not None and not 0 <= args.coverage_min <= _ALL:
         from contextplane.cli.parser import Usage
 
