@@ -45,7 +45,7 @@ def test_the_demo_gives_the_same_identity_on_every_machine(tmp_path: Path) -> No
     lines = [line for chapter in chapters for line in chapter["lines"]]
     run = "e283d9edc4bda6076179269bc99c33cff9e3aba32ec5f2ee867bccd309eb9e72"
     assert f"ctx pack refund.json: ctx://{run}" in lines
-    context_hash = "sha256:37bc1d80183c6df89142053384cae6f4692b66fb20209ccc9cd9aea598ded132"
+    context_hash = "sha256:fdab2d12e3ce1e3d210b34beeb631347e3e44b948b8e29cb37dbdd17ff9961e6"
     assert f"  hash   {context_hash}" in lines
 
 
