@@ -3,7 +3,7 @@
 A cache breakpoint ends what the pack decides. Tool names of these APIs are narrower than ours, so each body comes with
 a map back to the capabilities. They take a schema of arguments only with an object at its root, without alternatives
 there, and with short names. What they do not take is omitted, so that the sent schema refuses no arguments that the
-pack's schema accepts. The description of the tool then has the whole schema, and the gateway checks every call against
+pack accepts. The description of the tool then has the whole schema, and the gateway checks every call against
 it. Tools stand in their own list and not in the text.
 """
 
@@ -29,6 +29,7 @@ __all__ = ["ChatRequest", "anthropic_chat", "copy_schema", "openai_chat", "schem
 _ALTERNATIVES = frozenset({"allOf", "anyOf", "oneOf"})
 _NOT_AT_ROOT = _ALTERNATIVES | {"const", "enum", "not", "type"}
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_BOUNDS = frozenset({"enum", "maximum", "minimum", "pattern"})
 _JSON_TYPES = {"min": "number", "max": "number", "pattern": "string"}
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LENGTH = 64
@@ -51,6 +52,18 @@ def copy_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     if len(accepted) < len(properties) or not _ALTERNATIVES.isdisjoint(schema):
         kept.pop("unevaluatedProperties", None)
     return {"type": "object", **kept, "properties": accepted}
+
+
+def _add_limits(sent: dict[str, Any], limits: Iterable[ArgumentLimit], kind: ToolKind) -> None:
+    """Add the limits of arguments to a copy of the pack's schema, where it has no such keyword of its own."""
+    bounds = schema_of_limits(limits, kind)
+    for name, bound in bounds["properties"].items():
+        declared = sent["properties"].get(name)
+        if isinstance(declared, dict) and "$ref" not in declared:
+            declared |= {word: value for word, value in bound.items() if word in _BOUNDS and word not in declared}
+    required = [name for name in bounds.get("required", ()) if name in sent["properties"]]
+    if required:
+        sent["required"] = [*dict.fromkeys((*sent.get("required", ()), *required))]
 
 
 def schema_of_limits(limits: Iterable[ArgumentLimit], kind: ToolKind) -> dict[str, Any]:
@@ -170,6 +183,8 @@ def _tools(compiled: CompiledContext) -> tuple[dict[str, str], list[_Tool]]:
             # The arguments stand in the schema, and in words only where the schema had to leave out a part of them.
             if schema and sent == {"type": "object", "properties": {}, **schema}:
                 description = description.removesuffix(f"; arguments {describe_arguments(schema)}")
+            if schema:
+                _add_limits(sent, limits, metadata.kind if metadata else "write")
             by_ref[ref] = (description, sent)
     names = _names(sorted(by_ref))
     tools = [

@@ -150,10 +150,33 @@ def test_constraints_of_permission_and_rule_hold_together() -> None:
     assert not validator.is_valid({**good, "amount_inr": 0})
 
 
-def test_a_schema_that_the_pack_gives_is_sent_as_it_is() -> None:
-    schema = {"type": "object", "properties": {"amount_inr": {"type": "integer"}}, "additionalProperties": False}
+@pytest.mark.parametrize(
+    ("declared", "sent"),
+    [
+        ({"type": "integer"}, {"type": "integer", "minimum": 1, "maximum": 50000}),
+        ({"type": "integer", "maximum": 9}, {"type": "integer", "maximum": 9, "minimum": 1}),
+        ({"$ref": "#/$defs/amount"}, {"$ref": "#/$defs/amount"}),
+    ],
+)
+def test_a_schema_that_the_pack_gives_is_sent_with_the_limits_that_it_leaves_out(
+    declared: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"amount_inr": declared, "note": {"type": "string"}},
+        "$defs": {"amount": {"type": "integer"}},
+        "additionalProperties": False,
+    }
     specs = {"/tooling_layer/adapter_registry/2/capability_specs": {"issue_refund": {"input_schema": schema}}}
-    assert tools_of(compile_scenario(pack=specs))["adp_payments.issue_refund"] == schema
+    tool = tools_of(compile_scenario(pack=specs))["adp_payments.issue_refund"]
+    assert tool == {**schema, "properties": {"amount_inr": sent, "note": {"type": "string"}}}
+
+
+def test_an_argument_that_a_permission_requires_is_required_in_the_sent_schema() -> None:
+    at = "/tooling_layer/permissions/2/arg_constraints/amount_inr"
+    specs = {"issue_refund": {"arguments": {"amount_inr": {"type": "number"}}}}
+    changes = {"/tooling_layer/adapter_registry/2/capability_specs": specs, at: {"max": 9, "required": True}}
+    assert tools_of(compile_scenario(pack=changes))["adp_payments.issue_refund"]["required"] == ["amount_inr"]
 
 
 @pytest.mark.parametrize(
