@@ -1,7 +1,7 @@
 """Candidate overrides for a counterfactual search: changes of a request that may flip an item.
 
-They come from the pack: the constants that its rules compare with, the roles and intents that it names, the ladder of
-modes, the labels of its guardrails, the sizes of its blocks.
+They come from the pack: the constants and the other facts that its rules compare with, the roles and intents that it
+names, the ladder of modes, the labels of its guardrails, the sizes of its blocks.
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from contextplane.compiler.overrides import (
     value_at,
 )
 from contextplane.compiler.report import ContextItem
+from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.json.canonical import Json
@@ -27,6 +28,7 @@ from contextplane.policy.facts import SCOPE_FACTS
 from contextplane.policy.logic.expression import Expression, LogicFailed, compile_expression, variables
 from contextplane.policy.logic.solver import VariableUses
 from contextplane.policy.logic.strict import operation
+from contextplane.policy.redaction.redactor import Redactor
 
 __all__ = ["candidate_overrides"]
 
@@ -35,6 +37,8 @@ _NOT_TYPEABLE = object()
 _MODE = "/run_context/safety_mode"
 _BUDGET = "/run_context/run_budget"
 _AS_OF = "/as_of"
+_COMPARISONS = frozenset({"==", "===", "!=", "!==", "<", "<=", ">", ">="})
+_TWO = 2
 _DAY, _WEEK = 24, 168
 """In hours."""
 
@@ -42,9 +46,10 @@ _REFERENCE_KEYS = {"evidence": "evidence_ref", "memories": "memory_ref"}
 
 
 def candidate_overrides(
-    pack: ContextPack, intents: frozenset[str], value: Json, compiled: CompiledContext, item: ContextItem
+    view: PackView, value: Json, compiled: CompiledContext, item: ContextItem
 ) -> tuple[Override, ...]:
     """Every candidate, the likeliest first. Overrides that change nothing are left out."""
+    pack = view.pack
     candidates: dict[tuple[str, str], Override] = {}
     over_budget = not item.inside and item.words.startswith("over_")
     for override in (
@@ -52,10 +57,11 @@ def candidate_overrides(
         *_requirement_overrides(pack, item),
         *_piece_overrides(value, item),
         *_mode_overrides(value),
+        *_peer_overrides(pack, value, view.redactor),
         *_fact_overrides(pack, value),
         *_clock_overrides(pack, value),
         *_label_overrides(pack),
-        *_scope_overrides(pack, intents),
+        *_scope_overrides(pack, view.known_intents),
         *_budget_overrides(compiled, item),
     ):
         now = value_at(value, override.at)
@@ -83,6 +89,34 @@ def _fact_overrides(pack: ContextPack, value: Json) -> Iterator[Override]:
         values = [candidate for candidate in typeable if candidate is not _NOT_TYPEABLE]
         for candidate in sorted(values, key=lambda candidate: _distance(now, candidate)):
             yield Override(name=path, at=at, value=candidate)
+
+
+def _peer_overrides(pack: ContextPack, value: Json, redactor: Redactor) -> Iterator[Override]:
+    """Yield for two compared facts the value of each for the other, unless a redaction hides it."""
+    for first, second in dict.fromkeys(
+        pair for condition in pack_conditions(pack) for pair in _list_compared(condition)
+    ):
+        try:
+            places = {path: fact_pointer(path) for path in (first, second)}
+        except OverrideInvalid:
+            continue
+        for path, peer in ((first, second), (second, first)):
+            now = value_at(value, places[peer])
+            if not isinstance(now, str | int | float):
+                continue
+            if all(redactor.mask_member(name.split("."), now).value == now for name in places):
+                yield Override(name=path, at=places[path], value=now)
+
+
+def _list_compared(condition: Json) -> Iterator[tuple[str, str]]:
+    """Yield the paths of each two facts that are compared with each other."""
+    operator, operands = operation(condition)
+    read = [names for name, names in map(operation, operands) if name == "var"]
+    paths = [names[0] for names in read if names and isinstance(names[0], str)]
+    if operator in _COMPARISONS and len(paths) == len(operands) == _TWO:
+        yield paths[0], paths[1]
+    for operand in operands:
+        yield from _list_compared(operand)
 
 
 def _clock_overrides(pack: ContextPack, value: Json) -> Iterator[Override]:

@@ -68,10 +68,9 @@ def explain(source: PackSource, file: NamedFile, name: str, overrides: Sequence[
     compiled = compile_case(source, file, overrides)
     item = _find_item(list_all_items(source, compiled.context), name)
     case = read_case(compiled.value)
-    intents = source.view(case.environment).known_intents
     candidates: Sequence[Override] = ()
     if not is_fixed(item):
-        candidates = candidate_overrides(source.pack, intents, compiled.value, compiled.context, item)
+        candidates = candidate_overrides(source.view(case.environment), compiled.value, compiled.context, item)
     search = _CounterfactualSearch(source, item, candidates)
     smallest = search.smallest(compiled.value)
     counterfactuals = tuple(changes for changes in smallest if search.is_flipped(compiled.value, changes))

@@ -342,3 +342,27 @@ def test_a_closed_window_is_told_with_the_next_moment_at_which_it_is_open(tmp_pa
     # From a Saturday in Kolkata: Monday and Tuesday are frozen, and 9 o'clock on Wednesday is 03:30 in UTC.
     # Without a moment, the week begins with the pack.
     assert change.words == f'run.as_of="{"2026-11-18T04:00:00Z" if as_of else "2026-05-11T04:00:00Z"}"'
+
+
+OWN_ORDER = {
+    "rule_id": "R_OWN_ORDER",
+    "applies_to": {"intent": "support.refund"},
+    "if": {"==": [{"var": "user.user_id"}, {"var": "request.context.buyer_id"}]},
+    "then": {"requires": ["order_lookup"]},
+    "else": {"allow": False, "reason": "The order is of another customer."},
+    "rationale": "Customers are refunded for their own orders.",
+}
+
+
+@pytest.mark.parametrize(
+    ("user_id", "flip"), [("usr_771", ['request.context.buyer_id="usr_771"']), ("4111 1111 1111 1111", None)]
+)
+def test_a_fact_that_must_equal_another_is_told_with_the_value_of_that_one_unless_it_is_redacted(
+    tmp_path: Path, user_id: str, flip: list[str] | None
+) -> None:
+    source = source_of(tmp_path, {"/policy_layer/policy_bundles/0/policy_dsl/rules/-": OWN_ORDER})
+    places = ("/request/user/user_id", "/run_context/user/user_id")
+    changes = {"/request/input/context/buyer_id": "usr_9", **dict.fromkeys(places, user_id)}
+    explanation = explain(source, case_file(tmp_path, changes, SHOWN), "request")
+    assert (flip in flips(explanation)) is (flip is not None)
+    assert "4111" not in str(explanation.counterfactuals)
