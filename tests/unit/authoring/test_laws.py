@@ -120,6 +120,34 @@ def test_a_wrong_form_stops_the_other_gates_and_the_report_says_so() -> None:
     assert report.not_run == GATES[1:]
 
 
+def test_a_field_with_a_blank_is_probably_a_text_that_should_be_quoted() -> None:
+    adapter = "/tooling_layer/adapter_registry/0"
+    spec = {"lookup": {"description": "The order", "such as ord_881.": None}}
+    (finding,) = judge_pack(with_changes([{"at": f"{adapter}/capability_specs", "value": spec}])).findings
+    assert finding.code == "schema_part_unknown"
+    assert finding.cure is not None
+    assert finding.cure.startswith("quote the text that it is part of, or remove it; known here: ")
+
+
+@cases(
+    ("intents", "cure"),
+    [
+        ([], "write intents: [support.refund], or bind a rule of support.look to a decision that executes"),
+        (["support.look"], "bind a rule of support.look to a decision that executes, with approval_mode destructive"),
+    ],
+)
+def test_a_tool_that_no_decision_can_use_is_bound_to_one_or_left_to_the_intents_that_can(
+    intents: list[str], cure: str
+) -> None:
+    rule = {"rule_id": "R_LOOK", "applies_to": {"intent": "support.look"}, "if": True, "then": {"allow": True}}
+    scope = {"at": "/tooling_layer/permissions/2/intents", "value": intents}
+    rules = "/policy_layer/policy_bundles/0/policy_dsl/rules/-"
+    pack = with_changes([{"at": rules, "value": rule}, *([scope] if intents else [])])
+    (finding,) = [each for each in findings(pack) if each.code == "tool_beyond_decisions"]
+    assert finding.cure is not None
+    assert finding.cure.startswith(cure)
+
+
 @cases("law", EVERY_LAW, ids=lambda law: str(law.code))
 def test_every_law_can_be_explained_in_one_sentence(law: Any) -> None:  # noqa: ANN401  of any subject
     text = find_law(law.code).text

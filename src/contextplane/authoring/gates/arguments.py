@@ -100,10 +100,24 @@ def bounds_refer_to_known_facts(subject: Subject) -> Iterator[Violation]:
 
 def bounds_by_facts_are_required(subject: Subject) -> Iterator[Violation]:
     """An argument that must equal a fact is required: a call without it would keep the constraint."""
+    owners = {f"{at}/arg_constraints": permission for at, permission in subject.permissions}
     for at, placed, name, _ in subject.references:
-        if name == "equals" and not placed.constraint.required:
+        owner = owners.get(at.removesuffix(pointer([placed.argument])))
+        tool = placed.capability if owner is None else f"{owner.adapter_id}.{owner.capability}"
+        required = placed.constraint.required or _is_required_by_schema(subject, tool, placed.argument)
+        if name == "equals" and not required:
             cause = f"{placed.argument} must equal a fact, and a call may leave it out"
             yield Violation(at=at, cause=cause, cure="add required: true, unless the tool takes the same without it")
+
+
+def _is_required_by_schema(subject: Subject, tool: str | None, argument: str) -> bool:
+    """Whether the arguments or the input_schema of a capability require this argument of every call."""
+    adapter_id, _, capability = (tool or "").rpartition(".")
+    if adapter_id not in subject.adapters:
+        return False
+    schema = subject.adapters[adapter_id][1].schema_of(capability) or {}
+    required = schema.get("required")
+    return isinstance(required, list) and argument in required
 
 
 def arguments_are_described_once(subject: Subject) -> Iterator[Violation]:
@@ -149,19 +163,25 @@ def sums_can_be_made(subject: Subject) -> Iterator[Violation]:
     """An argument whose sum is limited is a number of 0 or more in every call."""
     for at, permission in subject.permissions:
         for n, limit in enumerate(permission.limits):
-            if limit.sum_of is not None and not _is_amount(permission.arg_constraints.get(limit.sum_of)):
-                yield Violation(
-                    at=f"{at}/limits/{n}/sum_of",
-                    cause=f"a call may leave {limit.sum_of} out, or lower the sum with a negative one",
-                    cure="constrain it with required: true and a min of 0 or more, without unless_approved",
-                )
+            name = limit.sum_of
+            if name is None:
+                continue
+            constraint = permission.arg_constraints.get(name, _EMPTY)
+            required = constraint.required and not constraint.unless_approved
+            tool = f"{permission.adapter_id}.{permission.capability}"
+            if not required and not _is_required_by_schema(subject, tool, name):
+                cause, cure = f"a call may leave {name} out", f"add required: true to {name} in arg_constraints"
+            elif not _is_never_negative(constraint):
+                cause, cure = f"a negative {name} would lower the sum", f"add min: 0 to {name} in arg_constraints"
+            else:
+                continue
+            cure += ", without unless_approved" if constraint.unless_approved else ""
+            yield Violation(at=f"{at}/limits/{n}/sum_of", cause=cause, cure=cure)
 
 
-def _is_amount(constraint: ArgConstraint | None) -> bool:
-    """Whether every call has the argument, and no approval lets it be negative."""
-    if constraint is None or not constraint.required or constraint.unless_approved:
-        return False
-    return isinstance(constraint.min, int | float) and constraint.min >= 0
+def _is_never_negative(constraint: ArgConstraint) -> bool:
+    """Whether the argument is at least 0, and no approval lifts that."""
+    return not constraint.unless_approved and isinstance(constraint.min, int | float) and constraint.min >= 0
 
 
 def limits_are_said_once(subject: Subject) -> Iterator[Violation]:

@@ -57,12 +57,12 @@ def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
             if intent in reach and not at_most(tool.mode, reach[intent])
         ]
         if beyond:
-            useful = [intent for intent in reach if intent not in beyond]
-            cure = f"write intents: [{', '.join(useful)}]" if useful else "give a decision the right to execute it"
+            useful = [intent for intent in tool.permission.intents or reach if intent in reach and intent not in beyond]
+            bind = f"bind a rule of {beyond[0]} to a decision that executes, with approval_mode {tool.mode}"
             yield Violation(
                 at=tool.at,
                 cause=f"{tool.capability_id} is {tool.mode}, and no decision of {', '.join(beyond)} can use it",
-                cure=f"{cure}, or remove the permission; the compiler surfaces it to none of them",
+                cure=f"write intents: [{', '.join(useful)}], or {bind}" if useful else f"{bind}; else remove it",
             )
 
 

@@ -48,6 +48,9 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
 }
 """Each file, and the document whose form it is."""
 
+_QUOTE = "quote the text that it is part of, or remove it"
+"""The cure of a field with a blank: in YAML, a comma ends a text within braces, unless the text is quoted."""
+
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -215,7 +218,8 @@ def _violations_of(
         known = _fields(error, document)
         for field in expected[:_MAX_PROBLEMS]:
             what = "a layer of a context pack" if not at and document is ContextPack else "a field of this part"
-            cause, cure = f"{field[:60]!r} is not {what}", did_you_mean(field, known, "remove it")
+            cause = f"{field[:60]!r} is not {what}"
+            cure = did_you_mean(field, known, _QUOTE if " " in field else "remove it")
             yield "schema_part_unknown", Violation(at=at + pointer([field]), cause=cause, cure=cure)
     elif name == "type":
         yield "schema_type_wrong", _wrong_type(at, expected, display(error.instance))
