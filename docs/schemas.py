@@ -244,7 +244,10 @@ def _execution_log() -> Schema:
 # --- the table ---
 
 _ABOUT = {
-    "context-pack.v2": ("Context pack", "The contract of an agent in eight layers; ctx lint checks it."),
+    "context-pack.v2": (
+        "Context pack",
+        "The contract of an agent, in up to eleven layers; ctx lint checks it.",
+    ),
     "overlay.v1": ("Overlay", "Changes to a pack for one environment, which may only constrain; ctx lint checks it."),
     "decision-catalog.v1": ("Decision catalog", "Intents, plans and decisions that packs share; ctx lint checks it."),
     "environment.v1": ("Environment", "The description of an environment; ctx lint --environment reads it."),

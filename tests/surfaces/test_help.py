@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from contextplane import __version__
+from contextplane.authoring.yaml_reader import read_yaml_file
 from contextplane.cli.exit import STATUSES, USAGE
 from contextplane.cli.help import examples_of, top_help, verb_help
 from contextplane.cli.parser import Verb, parser_of
@@ -70,6 +71,15 @@ def test_the_help_of_a_verb_fits_the_width_and_ends_with_its_examples(tmp_path: 
         example.command for example in examples
     ]
     assert " ".join(section.split()) == " ".join(["examples:", *(" ".join(example) for example in examples)])
+
+
+def test_the_sample_of_a_table_stands_in_the_help_line_by_line(tmp_path: Path) -> None:
+    lines = ctx("test", "--help", cwd=tmp_path).out.splitlines()
+    start = lines.index("  pack: refunds.yaml")
+    sample = "\n".join(line[2:] for line in lines[start : lines.index("", start)])
+    table = read_yaml_file(sample.encode()).value
+    assert isinstance(table, dict)
+    assert [*table] == ["pack", "role", "set", "cases"]
 
 
 def test_help_uses_the_room_that_there_is(tmp_path: Path) -> None:

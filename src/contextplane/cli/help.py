@@ -4,7 +4,8 @@ The formatter of argparse differs between releases of Python. This one prints th
 imported for `--help` only.
 
 The docstring of a verb's module is its description, and ends with its examples. Paragraphs are wrapped. Lines that are
-indented by two spaces are items: a term, two spaces or more, and its text; deeper lines continue an item.
+indented by two spaces are items: a term, two spaces or more, and its text; deeper lines continue an item. A block that
+begins with four spaces is a sample of a file: its lines stay as they are.
 """
 
 import os
@@ -28,6 +29,7 @@ _NARROWEST, _WIDEST = 40, 120
 _TOP_WIDTH = 60
 _USAGE_INDENT = 8
 _GAP = 2
+_SAMPLE = " " * 2 * _GAP
 _NO_BREAK = "\xa0"
 _EXAMPLES = "\n\nExamples:\n"
 _TOP_EXAMPLES = """\
@@ -168,7 +170,16 @@ def _arguments(action: Action) -> str:
 
 
 def _description(text: str, width: int) -> str:
-    return "\n\n".join(_block(block.split("\n"), width) for block in re.split(r"\n{2,}", text))
+    blocks = [block.split("\n") for block in re.split(r"\n{2,}", text)]
+    return "\n\n".join((_sample if lines[0].startswith(_SAMPLE) else _block)(lines, width) for lines in blocks)
+
+
+def _sample(lines: Sequence[str], width: int) -> str:
+    """Keep the lines of a sample, indented by two spaces. A line that is too long continues below itself."""
+    indents = [" " * (len(line) - len(line.lstrip(" ")) - _GAP) for line in lines]
+    return "\n".join(
+        _fill(line.strip(), width, indent, indent + " " * _GAP) for line, indent in zip(lines, indents, strict=True)
+    )
 
 
 def _block(lines: Sequence[str], width: int) -> str:

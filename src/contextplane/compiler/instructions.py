@@ -67,7 +67,7 @@ def _decisions(draft: Draft) -> Iterator[str]:
 def _wait(approval: RequiredApproval, hidden: Collection[str]) -> str:
     """Say which calls wait for whom; nothing if the model sees none of them."""
     calls = sorted(name for name in approval.capabilities if name not in hidden)
-    who = f"{approval.approvers} of {approval.required_approver_role}"
-    who = who if approval.approvers > 1 else approval.required_approver_role
+    who = approval.required_approver_role
+    who = f"{approval.approvers} people in the role {who}" if approval.approvers > 1 else who
     verb = "waits" if len(calls) == 1 else "wait"
     return f"{', '.join(calls)} {verb} for approval by {who} ({approval.gate_id})." if calls else ""

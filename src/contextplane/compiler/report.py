@@ -162,7 +162,7 @@ def describe_limits(limits: tuple[ArgumentLimit, ...]) -> Iterator[str]:
             f"equal to {bounds.equals}" if bounds.equals is not None else "",
             f"like {bounds.pattern}" if bounds.pattern else "",
             *(
-                f"{fact.bound} is {fact.fact}{f', which {fact.problem}' if fact.problem else ''}"
+                f"{fact.bound} by {fact.fact}{f', which {fact.problem}' if fact.problem else ''}"
                 for fact in limit.facts
             ),
             "required" if bounds.required else "",
@@ -192,7 +192,7 @@ def _control_items(compiled: CompiledContext) -> Iterator[ContextItem]:
 
 def _approval_words(approval: RequiredApproval) -> str:
     """Which calls wait, and for whom."""
-    count = f"{approval.approvers} of " if approval.approvers > 1 else ""
+    count = f"{approval.approvers} people in the role " if approval.approvers > 1 else ""
     verb = "wait" if len(approval.capabilities) > 1 else "waits"
     return (
         f"active: {', '.join(approval.capabilities) or 'no call'} {verb} for {count}{approval.required_approver_role}"

@@ -214,10 +214,12 @@ class _Candidate:
 
     def _kept_from_denied(self, limits: _Limits) -> str | None:
         """Why it does not stay when the intent is denied; None if it stays."""
-        if limits.reach.on_deny == "none" or limits.ends_run:
-            return "nothing stays after a guardrail was triggered" if limits.ends_run else "its decisions leave nothing"
+        if limits.ends_run:
+            return "nothing stays after a guardrail was triggered"
+        if limits.reach.on_deny == "none":
+            return "its decisions do not all say on_deny: read"
         if self.mode != _READS:
-            return "its decisions leave only tools that read"
+            return "only tools that read stay"
         if self.id in limits.prohibitable:
             return "a rule could prohibit this tool"
         return None if limits.gateable.isdisjoint(self.gate_ids) else "a rule could require an approval of its calls"

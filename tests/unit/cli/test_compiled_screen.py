@@ -16,6 +16,7 @@ from contextplane.cli.render.compiled_context import (
     print_wrapped,
 )
 from contextplane.compiler.overrides import parse_override
+from contextplane.compiler.prompt import prompt_controls
 from contextplane.compiler.source import compile_case, list_all_items
 from tests.unit.compiler.case_files import CLOSING, SHOWN, case_file, source_of
 from tests.unit.compiler.scenario import put
@@ -66,6 +67,25 @@ def shown(folder: Path, of: dict[str, Any], *knobs: str, out: io.StringIO | None
 )
 def test_a_decision_is_told_with_all_that_it_waits_for(tmp_path: Path, of: dict[str, Any], line: str) -> None:
     assert f"\n{line}\n" in shown(tmp_path, of)
+
+
+def test_every_limit_of_a_tool_and_the_number_of_its_approvers_are_printed(tmp_path: Path) -> None:
+    periods = [f"{days}d" for days in range(2, 12)]
+    source = source_of(
+        tmp_path,
+        {
+            "/policy_layer/approval_gates/0/approvers": 2,
+            "/tooling_layer/permissions/2/limits": [
+                {"per": "user", "period": period, "max_calls": 3} for period in periods
+            ],
+        },
+    )
+    compiled, out = compile_case(source, case_file(tmp_path, of=SHOWN)), io.StringIO()
+    print_compiled(compiled, list_all_items(source, compiled.context), CommandOutput(out=out))
+    assert all(f"at most 3 calls per user in {period}" in out.getvalue() for period in periods)
+    assert "adp_payments.issue_refund waits for 2 people in the role finance_lead" in out.getvalue()
+    prompt = prompt_controls(compiled.context.compiled_prompt)
+    assert "waits for approval by 2 people in the role finance_lead (GATE_FINANCE_APPROVAL)." in prompt
 
 
 def test_what_was_noticed_of_a_gate_stands_in_its_line_alone(tmp_path: Path) -> None:

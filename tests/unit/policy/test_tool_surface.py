@@ -63,7 +63,7 @@ def test_when_the_intent_is_denied_nothing_is_left() -> None:
     assert names(result) == []
     for out in result.left_out:
         assert [(reason.kind, reason.by) for reason in out.reasons] == [("intent_denied", ("R_REFUND_REQUIRES_IDV",))]
-        assert out.reasons[0].message == "the intent is denied, and its decisions leave nothing"
+        assert out.reasons[0].message == "the intent is denied, and its decisions do not all say on_deny: read"
     assert names(surface(intent="support.unheard_of")) == []
 
 

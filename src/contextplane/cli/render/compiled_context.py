@@ -14,6 +14,10 @@ __all__ = ["LineHead", "one_line", "print_compiled", "print_item_changes", "prin
 _NARROW = 30
 """With fewer columns than this beside the head, the words begin below it."""
 
+_LONGEST = 150
+_LONGEST_TOOL = 1000
+"""The limits of a tool are printed whole: those that are cut off would be read as absent."""
+
 _MOVED_MOST = 40
 _BEFORE = 80
 """The length of what an item was. What it is now may be longer."""
@@ -45,7 +49,7 @@ def print_wrapped(head: LineHead, words: str, output: CommandOutput, color: str 
         output.line(_paint(line, color, output))
 
 
-def one_line(text: str, longest: int = 150) -> str:
+def one_line(text: str, longest: int = _LONGEST) -> str:
     """Return a text that stays on its line, cut if it is longer."""
     shown = clean(text)
     return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
@@ -109,7 +113,7 @@ def _change_words(change: ItemChange) -> str:
     return f"{_words(change, change.before, _BEFORE)} -> {_words(change, change.after)}"
 
 
-def _words(change: ItemChange, item: ContextItem | None, longest: int = 150) -> str:
+def _words(change: ItemChange, item: ContextItem | None, longest: int = _LONGEST) -> str:
     return one_line(item.words, longest) if item is not None else _ABSENT.get(change.kind, "not there")
 
 
@@ -158,7 +162,7 @@ def _print_items(name: str, items: list[ContextItem], output: CommandOutput) -> 
     for n, (item, short_name) in enumerate(zip(shown[:_LIST_MOST], names, strict=False)):
         mark = output.paint("green", "+") if item.inside else output.paint("dim", "-")
         head = LineHead(f"{'' if n else name:<{_NAME}}{mark} {short_name:<{width}}  ", _NAME + width + 4, _WORDS)
-        print_wrapped(head, one_line(item.words), output)
+        print_wrapped(head, one_line(item.words, _LONGEST_TOOL if item.kind == "tool" else _LONGEST), output)
     if len(shown) > _LIST_MOST:
         others = shown[_LIST_MOST:]
         inside = sum(item.inside for item in others)

@@ -3,11 +3,12 @@
 PATH is a table, or a folder with tables: files that end in .test.yaml, .test.yml or .test.json, also in its folders. A
 table names a pack and its cases:
 
-  pack: refunds.yaml
-  cases:
-    - name: an unverified customer is denied
-      set: {request.context.identity_verified: false}
-      expect: {allowed: false, tools: [], reason: Identity not verified}
+    pack: refunds.yaml
+    role: support_agent
+    set: {request.context.refund_amount: 900}
+    cases:
+      - name: the identity is not known
+        expect: {allowed: false, tools: []}
 
 set changes facts by the names that rules use. intent, role, safety_mode, message and as_of are short forms. At the top
 of the table they hold for all cases. base names a request to change, relative to the table; without it, a user with a
@@ -16,8 +17,9 @@ delegation asks under the highest ceiling.
 expect compares what it names: allowed, reason (a part of it), tools, gates, rules, guardrails, or refused (the code of
 the error). A list is exact; {has: [...], lacks: [...]} names some. A name that the pack does not have is refused.
 
-Below the cases stands which rules were never true or never false, which guardrails never triggered and which gates were
-never active. The status is 0 if all cases passed, else 10; with --coverage-min also 10 if less is covered.
+Below the cases, the report lists which rules were never true or never false, which guardrails were never triggered, and
+which gates were never or always active. The status is 0 if all cases passed, else 10; with --coverage-min also 10 if
+less is covered.
 
 Examples:
   ctx test                              run the tables of this folder
