@@ -124,6 +124,23 @@ def test_awkward_names_and_references_are_taken_over(tmp_path: Path) -> None:
     assert schema["required"] == ["id"]
 
 
+def test_references_that_grow_without_bound_are_cut(tmp_path: Path) -> None:
+    def level(n: int) -> dict[str, Any]:
+        below = {"$ref": f"#/components/schemas/L{n + 1}"}
+        return {"type": "object", "properties": {"a": below, "b": below} if n < 39 else {}}
+
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/L0"}}}}
+    document = {
+        "openapi": "3.0.0",
+        "paths": {"/": {"post": {"requestBody": body}}, "/small": {"get": {}}},
+        "components": {"schemas": {f"L{n}": level(n) for n in range(40)}},
+    }
+    (tmp_path / "api.json").write_text(json.dumps(document), encoding="utf-8")
+    answer = draft(tmp_path, "openapi", "api.json")
+    assert [entry for entry in answer["left_out"] if "5,000 parts" in entry] == answer["left_out"][:1]
+    assert answer["capabilities"] == 2
+
+
 @pytest.mark.parametrize("name", ["null", "True", "123", "1e5", "on", "a: b", "x\n  evil: true", "ü", "-"])
 def test_no_name_or_text_of_a_service_changes_the_form_of_the_pack(tmp_path: Path, name: str) -> None:
     operation = {

@@ -95,6 +95,30 @@ def test_a_compile_of_json_files_imports_no_store_no_yaml_and_no_validator(tmp_p
     assert not {module for module in modules if module.startswith(tuple(f"contextplane.{room}." for room in rooms))}
 
 
+def test_completing_the_names_of_a_store_reads_no_object_and_loads_no_room(sample: Store) -> None:
+    modules = imported("__complete", "show", "", cwd=sample.folder)
+    assert "contextplane.app.names" in modules
+    rooms = ("registry", "store", "record", "trust", "handoff", "audit", "compiler", "authoring", "policy")
+    assert not {module for module in modules if module.startswith(tuple(f"contextplane.{room}." for room in rooms))}
+    unwanted = {
+        "yaml",
+        "jsonschema_rs",
+        "cryptography",
+        "rfc8785",
+        "shtab",
+        "json",
+        "dataclasses",
+        "pathlib",
+    }
+    assert modules & unwanted == set()
+
+
+def test_a_schema_is_printed_without_the_types_that_it_is_made_from(tmp_path: Path) -> None:
+    modules = imported("schema", "context-pack", cwd=tmp_path)
+    assert "contextplane.app.schemas" in modules
+    assert "contextplane.model.context_pack" not in modules
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_no_verb_imports_another_for_its_help(tmp_path: Path, name: str) -> None:
     modules = imported(name, "--help", cwd=tmp_path)

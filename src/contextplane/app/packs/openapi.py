@@ -35,6 +35,8 @@ _NOT_TAKEN = {
 }
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _DEEPEST = 40
+_MOST_PARTS = 5_000
+"""How many parts the schemas of an operation have at most: references written out may grow without bound."""
 
 
 class OpenApiUnusable(ContextPlaneError):
@@ -70,6 +72,7 @@ class _Reader:
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
         self._names: list[str] = []
+        self._parts = 0
         self.left_out = [f"{key}: {why}" for key, why in _NOT_TAKEN.items() if document.get(key)]
         if isinstance(document.get("components"), dict) and document["components"].get("securitySchemes"):
             self.left_out.append(f"components.securitySchemes: {_NOT_TAKEN['security']}")
@@ -91,6 +94,7 @@ class _Reader:
 
     def _capability(self, path: str, method: str, operation: dict[str, Any], shared: list[Any]) -> ServiceCapability:
         origin = f"{method.upper()} {path}"
+        self._parts = 0
         own_name = operation.get("operationId")
         name = identifier(own_name if isinstance(own_name, str) else f"{method} {path}", self._names)
         self._names.append(name)
@@ -200,6 +204,12 @@ class _Reader:
         """Return a JSON Schema with its references written out. A circle is cut, and accepts any object there."""
         if not isinstance(value, dict):
             return {} if value is not False else {"not": {}}
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            self.left_out.append(
+                f"{origin}: what its schemas have beyond {_MOST_PARTS:,} parts; anything is accepted there"
+            )
+            return {}
         ref = value.get("$ref")
         if isinstance(ref, str):
             if ref in above or len(above) >= _DEEPEST:
