@@ -189,7 +189,7 @@ def _changed(facts: Facts, changes: Sequence[tuple[str, Json]]) -> Iterator[Fact
     if not _is_clock(data["run"]):
         return
     try:
-        yield Facts.of(**data)  # type: ignore[arg-type]
+        yield Facts.of(**data)
     except ContextPlaneError:
         return
 

@@ -165,15 +165,15 @@ class _Reader:
     def _body(self, entry: object, origin: str) -> tuple[dict[str, Any], bool] | None:
         """Return the schema of a body, and whether it is required; None for one that cannot be taken over."""
         body = self._resolve(entry, origin)
-        content = body.get("content") if isinstance(body, dict) else None
-        for media_type, media in content.items() if isinstance(content, dict) else ():
+        body = body if isinstance(body, dict) else {}
+        content = body.get("content")
+        content = content if isinstance(content, dict) else {}
+        for media_type, media in content.items():
             base = media_type.partition(";")[0].strip().lower()
             if (base.endswith(("/json", "+json")) or base in _FORMS) and isinstance(media, dict):
                 self.left_out += [f"{origin}: a body of {other}" for other in content if other != media_type]
                 return self._schema(media.get("schema", {}), origin), body.get("required") is True
-        self.left_out.append(
-            f"{origin}: its body ({', '.join(content) if isinstance(content, dict) else 'no content'})"
-        )
+        self.left_out.append(f"{origin}: its body ({', '.join(content) or 'no content'})")
         return None
 
     # --- references and schemas ---
