@@ -60,7 +60,12 @@ def _add_limits(sent: dict[str, Any], limits: Iterable[ArgumentLimit], kind: Too
     for name, bound in bounds["properties"].items():
         declared = sent["properties"].get(name)
         if isinstance(declared, dict) and "$ref" not in declared:
-            declared |= {word: value for word, value in bound.items() if word in _BOUNDS and word not in declared}
+            added: dict[str, Any] = {}
+            for word, value in (pair for part in bound.get("allOf", (bound,)) for pair in part.items()):
+                if word in _BOUNDS and word not in declared:
+                    tighter = {"minimum": max, "maximum": min}.get(word)
+                    added[word] = tighter(added.get(word, value), value) if tighter else added.get(word, value)
+            declared |= added
     required = [name for name in bounds.get("required", ()) if name in sent["properties"]]
     if required:
         sent["required"] = [*dict.fromkeys((*sent.get("required", ()), *required))]

@@ -319,6 +319,14 @@ def test_words_about_a_tool_are_wording_and_its_arguments_are_behaviour(spec: An
     assert {change.effect for change in compare_packs(*packs)} == effects
 
 
+def test_a_changed_description_names_its_capability() -> None:
+    at = "/tooling_layer/adapter_registry/0/capability_specs"
+    packs = [with_changes([{"at": at, "value": {"lookup": {"description": text}}}]) for text in ("One.", "Two.")]
+    assert [change.words for change in compare_packs(*packs)] == [
+        "adapter adp_orders: the description of lookup was One., now Two."
+    ]
+
+
 LIFTABLE = {"at": "/tooling_layer/permissions/2/arg_constraints/amount_inr/unless_approved", "value": True}
 
 

@@ -172,6 +172,18 @@ def test_a_schema_that_the_pack_gives_is_sent_with_the_limits_that_it_leaves_out
     assert tool == {**schema, "properties": {"amount_inr": sent, "note": {"type": "string"}}}
 
 
+def test_of_two_limits_of_one_argument_the_tighter_is_sent() -> None:
+    rule = "/policy_layer/policy_bundles/0/policy_dsl/rules/1/then/arg_constraints"
+    changes = {
+        "/tooling_layer/adapter_registry/2/capability_specs": {
+            "issue_refund": {"arguments": {"amount_inr": {"type": "number"}}}
+        },
+        rule: {"adp_payments.issue_refund": {"amount_inr": {"max": {"var": "request.context.refund_amount"}}}},
+    }
+    sent = tools_of(compile_scenario(pack=changes))["adp_payments.issue_refund"]["properties"]["amount_inr"]
+    assert sent == {"type": "number", "minimum": 1, "maximum": 4200}
+
+
 def test_an_argument_that_a_permission_requires_is_required_in_the_sent_schema() -> None:
     at = "/tooling_layer/permissions/2/arg_constraints/amount_inr"
     specs = {"issue_refund": {"arguments": {"amount_inr": {"type": "number"}}}}

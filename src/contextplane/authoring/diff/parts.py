@@ -11,6 +11,7 @@ from contextplane.authoring.diff.comparers import (
     Comparer,
     Difference,
     Pair,
+    always,
     flag,
     format_transition,
     format_value,
@@ -53,6 +54,7 @@ __all__ = [
     "call_limit_added",
     "call_limit_removed",
     "capabilities",
+    "capability_description",
     "capability_mode",
     "fact_type",
     "has_liftable_bound",
@@ -180,6 +182,11 @@ def capability_mode(pair: Pair) -> Iterator[Difference]:
     if _declares(pair.before, adapter, capability):
         old, new = (mode_in(tree, adapter, capability) for tree in (pair.before, pair.after))
         yield from max_mode(f"what {capability} can do at most")(replace(pair, old=old, new=new))
+
+
+def capability_description(pair: Pair) -> Iterator[Difference]:
+    """Compare what a model is told that a capability does."""
+    yield from always("wording", f"the description of {pair.path[-2]}")(pair)
 
 
 def permission_added(pair: Pair) -> Difference:
