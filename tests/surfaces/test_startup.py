@@ -39,7 +39,6 @@ HEAVY = {
     "pathlib",
     "re",
     "rfc8785",
-    "shtab",
     "sqlite3",
     "typing",
 }
@@ -61,7 +60,6 @@ def test_the_status_of_a_store_that_is_in_step_imports_no_object_store(sample: S
     assert "contextplane.adapters.sqlite.catalog" in modules
     unwanted = {
         "rfc8785",
-        "shtab",
         "dataclasses",
         "json",
         "threading",
@@ -105,7 +103,6 @@ def test_completing_the_names_of_a_store_reads_no_object_and_loads_no_room(sampl
         "jsonschema_rs",
         "cryptography",
         "rfc8785",
-        "shtab",
         "json",
         "dataclasses",
         "pathlib",
