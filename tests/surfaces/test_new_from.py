@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -336,3 +337,35 @@ def test_a_configuration_without_a_server_that_can_be_asked_is_refused(document:
     result = ctx("new", "pack.yaml", "--from", "mcp", "mcp.json", cwd=tmp_path)
     assert (result.status, "mcp_config_invalid" in result.err) == (REFUSED, True)
     assert not (tmp_path / "pack.yaml").exists()
+
+
+def test_references_that_multiply_are_cut(tmp_path: Path) -> None:
+    deepest = 9
+    schemas: dict[str, Any] = {
+        f"L{n}": {"properties": {f"p{m}": {"$ref": f"#/components/schemas/L{n + 1}"} for m in range(10)}}
+        for n in range(deepest)
+    }
+    schemas[f"L{deepest}"] = {"type": "string"}
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/L0"}}}}
+    document = {
+        "openapi": "3.0.0",
+        "info": {"title": "Ten times ten"},
+        "paths": {"/a": {"post": {"requestBody": body}}, "/b": {"get": {"summary": "Is still there."}}},
+        "components": {"schemas": schemas},
+    }
+    (tmp_path / "api.json").write_text(json.dumps(document), encoding="utf-8")
+    answer = draft(tmp_path, "openapi", "api.json")
+    assert any("a part of its schema" in entry for entry in answer["left_out"])
+    assert "get_b" in specs(pack_in(tmp_path))
+
+
+def test_a_process_that_a_server_leaves_behind_holds_nobody_up() -> None:
+    code = (
+        "import subprocess, sys, time; "
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(20)'], start_new_session=True); "
+        "time.sleep(20)"
+    )
+    began = time.monotonic()
+    with pytest.raises(McpServerSilent):
+        list_server_tools("s", [sys.executable, "-c", code], env={}, seconds=1.0)
+    assert time.monotonic() - began < 10

@@ -5,6 +5,7 @@ refuses or writes something else than JSON-RPC is an error with its own code; no
 """
 
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,8 @@ __all__ = ["McpServerEnded", "McpServerGarbled", "McpServerRefused", "McpServerS
 _PROTOCOL = "2025-06-18"
 _LONGEST_LINE = 16 * 1024 * 1024
 _MOST_PAGES = 100
+_PIECE = 65536
+_POLL_SECONDS = 0.2
 _END_SECONDS = 2.0
 _METHOD_NOT_FOUND = -32601
 
@@ -78,11 +81,12 @@ def list_server_tools(
 
 
 class _Server:
-    """A running server. It is killed when the time is up, which ends any read."""
+    """A running server. It is killed when the time is up, and nothing more is read."""
 
     def __init__(self, name: str, command: Sequence[str], env: Mapping[str, str], seconds: float) -> None:
         self._name, self._seconds = name, seconds
         self._number = 0
+        self._unread = bytearray()
         self._is_late = Event()
         try:
             self._process = subprocess.Popen(  # noqa: S603  the command of the user's own configuration
@@ -157,9 +161,7 @@ class _Server:
 
     def _receive(self) -> dict[str, Any]:
         assert self._process.stdout is not None  # noqa: S101  it is a pipe
-        line = self._process.stdout.readline(_LONGEST_LINE)
-        if not line:
-            raise self._end_error()
+        line = self._read_line(self._process.stdout.fileno())
         try:
             message = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -167,6 +169,24 @@ class _Server:
         if not isinstance(message, dict):
             raise self.protocol_error("it wrote a line that is no message")
         return message
+
+    def _read_line(self, fd: int) -> bytes:
+        """Read a line until the time is up: a process that the server left behind may hold the pipe open."""
+        searched = 0
+        while (end := self._unread.find(b"\n", searched)) < 0:
+            searched = len(self._unread)
+            if searched > _LONGEST_LINE:
+                raise self.protocol_error("it wrote a line that has no end")
+            while not select.select([fd], [], [], _POLL_SECONDS)[0]:
+                if self._is_late.is_set():
+                    raise self._end_error()
+            data = os.read(fd, _PIECE)
+            if not data:
+                raise self._end_error()
+            self._unread += data
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
+        return line
 
     def _end_error(self) -> ContextPlaneError:
         if self._is_late.is_set():
