@@ -339,26 +339,6 @@ def test_a_configuration_without_a_server_that_can_be_asked_is_refused(document:
     assert not (tmp_path / "pack.yaml").exists()
 
 
-def test_references_that_multiply_are_cut(tmp_path: Path) -> None:
-    deepest = 9
-    schemas: dict[str, Any] = {
-        f"L{n}": {"properties": {f"p{m}": {"$ref": f"#/components/schemas/L{n + 1}"} for m in range(10)}}
-        for n in range(deepest)
-    }
-    schemas[f"L{deepest}"] = {"type": "string"}
-    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/L0"}}}}
-    document = {
-        "openapi": "3.0.0",
-        "info": {"title": "Ten times ten"},
-        "paths": {"/a": {"post": {"requestBody": body}}, "/b": {"get": {"summary": "Is still there."}}},
-        "components": {"schemas": schemas},
-    }
-    (tmp_path / "api.json").write_text(json.dumps(document), encoding="utf-8")
-    answer = draft(tmp_path, "openapi", "api.json")
-    assert any("a part of its schema" in entry for entry in answer["left_out"])
-    assert "get_b" in specs(pack_in(tmp_path))
-
-
 def test_a_process_that_a_server_leaves_behind_holds_nobody_up() -> None:
     code = (
         "import subprocess, sys, time; "

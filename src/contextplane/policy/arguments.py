@@ -44,9 +44,10 @@ def violations(
         values = list(_values(arguments, bound.argument))
         if concerned and bound.constraint.required and not any(value is not None for value in values):
             violations.append(_violation(bound, "required", "is required"))
-        if bound.problem and (concerned or values):
+        is_hidden = _leaves_objects(arguments, bound.argument)
+        if bound.problem and (concerned or values or is_hidden):
             violations.append(_violation(bound, "fact", f"cannot be checked: {bound.problem}"))
-        if _bounds_values(bound.constraint) and _leaves_objects(arguments, bound.argument):
+        if _bounds_values(bound.constraint) and is_hidden:
             violations.append(_violation(bound, "type", "must stand in an object"))
         for value in values:
             if value is None and not _bounds_values(bound.constraint):
