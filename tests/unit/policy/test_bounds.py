@@ -110,6 +110,13 @@ def test_a_lookup_keeps_a_bound_of_every_tool_by_a_missing_fact_while_it_has_no_
     assert broken(bound, {}) == ["fact"]
 
 
+def test_a_list_hides_no_value_from_a_bound_by_a_missing_fact() -> None:
+    by = program(rule(then={"allow": True, "arg_constraints": {"order.amount": {"max": TOTAL}}}))
+    (bound,) = by.decide(facts()).arg_constraints
+    assert broken(bound, {"order": [{"amount": 1}]}, changes=False) == ["fact"]
+    assert broken(bound, {"order": {"other": 1}}, changes=False) == []
+
+
 def test_a_violation_names_the_fact_and_not_its_value() -> None:
     bound = bound_of({"equals": {"var": "request.context.card"}}, card="4111")
     (violation,) = violations((bound,), {"it": "x"}, approved=False, changes=True)

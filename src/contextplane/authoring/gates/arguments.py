@@ -10,6 +10,7 @@ from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
 from contextplane.authoring.tool_arguments import contradiction, refuses_objects, schema_problems
 from contextplane.model.arguments import CAPABILITY_ID, ArgConstraint
+from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
 from contextplane.model.pack_layers import IDEMPOTENCY_KEY
 from contextplane.model.suggestion import did_you_mean
@@ -58,11 +59,21 @@ def argument_bounds_leave_something(subject: Subject) -> Iterator[Violation]:
     """The constraints of an argument leave at least one value, and its pattern can be matched fast."""
     for at, placed in subject.constraints:
         constraint = placed.constraint
+        for name in _null_bounds(subject.value, at):
+            yield Violation(at=f"{at}/{name}", cause=f"{name} is null, so it bounds nothing", cure="write a value")
         if constraint.pattern is not None and (problem := pattern_problem(constraint.pattern)):
             cure = "repeat nothing that matches one text in two ways, refer to nothing and look at nothing around"
             yield Violation(at=f"{at}/pattern", cause=f"the pattern {problem}", cure=cure)
         elif problem := contradiction(constraint):
             yield Violation(at=at, cause=f"no value is left: {problem}", cure="loosen one of its constraints")
+
+
+def _null_bounds(pack: Json, at: str) -> list[str]:
+    """Return the bounds of the constraint at a place that are written as null, which a pack reads as none."""
+    part: Json = pack
+    for step in at.split("/")[1:]:
+        part = part[int(step)] if isinstance(part, list) else part.get(step) if isinstance(part, dict) else None
+    return [name for name, bound in part.items() if bound is None] if isinstance(part, dict) else []
 
 
 def schemas_can_be_used(subject: Subject) -> Iterator[Violation]:
