@@ -7,7 +7,7 @@ every judgement is a law of a gate.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from contextplane.authoring.texts import DocumentTexts, Identify, lazy_property
 from contextplane.model.arguments import BoundName, FactReference, PlacedConstraint, placed_constraints
@@ -135,7 +135,7 @@ class PlacedEffect(Value, frozen=True):
     branch: bool
 
 
-class PlacedSpec(NamedTuple):
+class PlacedSpec(Value, frozen=True):
     """The description of a capability, with its place, its adapter and its name."""
 
     at: str
@@ -148,7 +148,7 @@ class PlacedSpec(NamedTuple):
         return f"{self.adapter.adapter_id}.{self.capability}"
 
 
-class ExposedTool(NamedTuple):
+class ExposedTool(Value, frozen=True):
     """A capability that a permission exposes, with the place of the permission and what it can do."""
 
     at: str
@@ -205,7 +205,7 @@ class Subject(DecisionDocument):
         """Every described capability of the registry."""
         return tuple(
             [
-                PlacedSpec(f"{at}/capability_specs/{name}", adapter, name, spec)
+                PlacedSpec(at=f"{at}/capability_specs/{name}", adapter=adapter, capability=name, spec=spec)
                 for at, adapter in self.adapters.values()
                 for name, spec in adapter.capability_specs.items()
             ]
@@ -225,13 +225,13 @@ class Subject(DecisionDocument):
     @lazy_property
     def exposed_tools(self) -> tuple[ExposedTool, ...]:
         """Every permission that exposes a capability of a declared adapter."""
-        return tuple(
-            [
-                ExposedTool(at, permission, adapter[1], adapter[1].mode_of(permission.capability))
-                for at, permission in self.permissions
-                if permission.allow and (adapter := self.adapters.get(permission.adapter_id)) is not None
-            ]
-        )
+        tools = []
+        for at, permission in self.permissions:
+            if permission.allow and permission.adapter_id in self.adapters:
+                adapter = self.adapters[permission.adapter_id][1]
+                mode = adapter.mode_of(permission.capability)
+                tools.append(ExposedTool(at=at, permission=permission, adapter=adapter, mode=mode))
+        return tuple(tools)
 
     @property
     def tenant(self) -> tuple[str, Tenant]:

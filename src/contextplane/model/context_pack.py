@@ -391,13 +391,13 @@ class ContextPack(Document, frozen=True, omit_defaults=True, kw_only=True):
     def absent_parts(self) -> tuple[str, ...]:
         """The optional parts about knowledge and memory that the pack leaves out."""
         refs = self.intelligence_refs
-        parts = {
-            "intelligence_refs.ontology": refs.ontology,
-            "intelligence_refs.knowledge_graph": refs.knowledge_graph,
-            "intelligence_refs.identity_layer": refs.identity_layer,
-            "memory_layer": self.memory_layer,
-        }
-        return tuple(name for name, part in parts.items() if not part)
+        parts = (
+            ("intelligence_refs.ontology", refs.ontology),
+            ("intelligence_refs.knowledge_graph", refs.knowledge_graph),
+            ("intelligence_refs.identity_layer", refs.identity_layer),
+            ("memory_layer", self.memory_layer),
+        )
+        return tuple([name for name, part in parts if not part])
 
     @property
     def ref(self) -> PackRef:

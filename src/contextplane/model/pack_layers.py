@@ -72,7 +72,8 @@ class Effect(Document, frozen=True, omit_defaults=True):
     arg_constraints: RuleConstraints = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_lone_names((self.requires_approval_gate,))
+        if self.requires_approval_gate is not None:
+            check_lone_names((self.requires_approval_gate,))
         if self.arg_constraints:
             force_setattr(self, "arg_constraints", parse_rule_constraints(self.arg_constraints))
 
@@ -358,7 +359,8 @@ class Permission(Document, frozen=True, omit_defaults=True):
     limits: tuple[CallLimit, ...] = ()
 
     def __post_init__(self) -> None:
-        check_lone_names((self.requires_approval_gate,))
+        if self.requires_approval_gate is not None:
+            check_lone_names((self.requires_approval_gate,))
 
     @property
     def gate_ids(self) -> tuple[str, ...]:

@@ -60,10 +60,13 @@ it collects garbage, and the process dies.
 """
 
 
+_ID = re.compile(_ID_FORM)
+
+
 def check_lone_names(values: Iterable[str | tuple[str, ...] | None]) -> None:
     """Raise a `ValueError` if one of the values is a text and no id."""
     for value in values:
-        if isinstance(value, str) and not re.search(_ID_FORM, value):
+        if isinstance(value, str) and not _ID.search(value):
             raise ValueError("a name has not the form of an id")
 
 

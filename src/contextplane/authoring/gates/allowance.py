@@ -5,7 +5,7 @@ A branch allows where its condition is decided. Where the condition read a missi
 
 from collections.abc import Callable, Iterator
 
-from contextplane.authoring.conditions import PlacedCondition, conditions, conditions_by_place, values_of
+from contextplane.authoring.conditions import PlacedCondition, conditions_by_place, values_of
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import PlacedEffect, Subject
 from contextplane.model.json.canonical import Json
@@ -55,10 +55,9 @@ def dead_allowances(subject: Subject) -> dict[str, PlacedEffect]:
     """Return the branches that are proven never to allow, by their place."""
     placed_at = subject.compute_once(conditions_by_place)
     guardrails = [
-        condition
-        for condition in subject.compute_once(conditions)
-        if condition.kind == "guardrail" and not condition.problems
+        condition for condition in placed_at.values() if condition.kind == "guardrail" and not condition.problems
     ]
+    is_declared = bool(subject.pack.policy_layer.request_facts)
     dead: dict[str, PlacedEffect] = {}
     for placed in subject.effects:
         if placed.effect.allow is not True or _allows_either_way(placed):
@@ -66,9 +65,8 @@ def dead_allowances(subject: Subject) -> dict[str, PlacedEffect]:
         condition = placed_at[f"{placed.of.at}/if"]
         if not condition.problems:
             near = [guardrail for guardrail in guardrails if guardrail.reads and guardrail.reads <= condition.reads]
-            if (not condition.free or near or _is_declared(subject, placed)) and _never_allows(
-                subject, placed, condition, near[:_MOST_GUARDRAILS]
-            ):
+            is_open = not condition.free or near or (is_declared and _possible_values(subject, placed) is not None)
+            if is_open and _never_allows(subject, placed, condition, near[:_MOST_GUARDRAILS]):
                 dead[placed.at] = placed
     return dead
 
@@ -77,10 +75,6 @@ def _allows_either_way(placed: PlacedEffect) -> bool:
     """Whether the other branch allows as well: then the condition decides nothing about it."""
     other = placed.of.rule.otherwise if placed.branch else placed.of.rule.then
     return other is not None and other.allow is True
-
-
-def _is_declared(subject: Subject, placed: PlacedEffect) -> bool:
-    return bool(subject.pack.policy_layer.request_facts) and _possible_values(subject, placed) is not None
 
 
 def _never_allows(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, assert_never
 
-from contextplane.authoring.conditions import PlacedCondition, conditions, conditions_by_place
+from contextplane.authoring.conditions import PlacedCondition, conditions, conditions_by_place, facts_read
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import DecisionDocument, Subject, enumerate_places
 from contextplane.model.arguments import placed_constraints
@@ -60,6 +60,8 @@ def clocks_have_a_timezone(subject: Subject) -> Iterator[Violation]:
 
 def _clock_conditions(subject: DecisionDocument) -> Sequence[PlacedCondition]:
     """Return the sound conditions that read the clock."""
+    if CLOCK_FACTS.isdisjoint(subject.compute_once(facts_read)):
+        return ()
     return [
         condition
         for condition in subject.compute_once(conditions)
@@ -137,9 +139,9 @@ def declared_facts_are_for_intents(subject: Subject) -> Iterator[Violation]:
 
 def needed_facts_are_declared(subject: Subject) -> Iterator[Violation]:
     """Where facts are declared for an intent, so is each fact of requests that a condition or bound needs."""
-    declared = request_facts_by_intent(subject.pack.policy_layer)
-    if not declared:
+    if not subject.pack.policy_layer.request_facts:
         return
+    declared = request_facts_by_intent(subject.pack.policy_layer)
     reported: set[tuple[str, str]] = set()
     for at, name, path, intents in _needed_facts(subject, frozenset(declared)):
         for intent in sorted(intents) if path.startswith(_CALLER_FACTS) else ():
@@ -171,6 +173,8 @@ def _needed_facts(subject: Subject, declared: frozenset[str]) -> Iterator[tuple[
 
 def declared_types_are_compared(subject: Subject) -> Iterator[Violation]:
     """No condition compares a declared fact with a value of another kind: that is an error in every run."""
+    if not subject.pack.policy_layer.request_facts:
+        return
     declared = request_facts_by_intent(subject.pack.policy_layer)
     for condition, intents in _needing_conditions(subject, frozenset(declared)):
         kinds = {fact.path: fact.type for intent in sorted(intents) for fact in declared[intent]}
@@ -182,9 +186,11 @@ def declared_types_are_compared(subject: Subject) -> Iterator[Violation]:
 
 def branches_are_for_complete_requests(subject: Subject) -> Iterator[Violation]:
     """Every branch of a rule can take effect for a request that has the declared facts of its intents."""
+    if not subject.pack.policy_layer.request_facts:
+        return
     declared = request_facts_by_intent(subject.pack.policy_layer)
-    placed_at = subject.compute_once(conditions_by_place) if declared else {}
-    for placed in subject.effects if declared else ():
+    placed_at = subject.compute_once(conditions_by_place)
+    for placed in subject.effects:
         condition = placed_at[f"{placed.of.at}/if"]
         facts = _facts_of_all(declared, placed.of.intents)
         constraints = [_holds_if_declared(fact) for fact in facts if fact.path in condition.reads]
@@ -235,8 +241,6 @@ def _fact_lists(subject: Subject) -> Iterator[tuple[str, RequestFacts]]:
 
 def _needing_conditions(subject: Subject, declared: frozenset[str]) -> Iterator[tuple[PlacedCondition, frozenset[str]]]:
     """Yield the conditions of rules and guardrails, each with the declared intents that it is for."""
-    if not declared:
-        return
     intents = {f"{placed.at}/if": placed.intents for placed in subject.rules}
     for condition in subject.compute_once(conditions):
         if not condition.problems and condition.kind in {"rule", "guardrail"}:

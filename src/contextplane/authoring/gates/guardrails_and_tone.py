@@ -5,7 +5,7 @@ of a run, and names nothing internal.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
@@ -66,31 +66,37 @@ _TELLS = rf"\b(?:mention|say|admit|explain|tell|disclose|reveal|show).{{0,60}}{_
 
 def tone_is_below_policy(subject: Subject) -> Iterator[Violation]:
     """No communication rule says to pass over policy, approvals or guardrails."""
-    for at in _matching_places(_OVERRIDES, _PASSING_OVER, subject.pack.tone_and_comms, "do"):
+    for at in _matching_places(_OVERRIDES, _PASSING_OVER, subject, "do"):
         cause = "this tells a run to ignore the policy"
         yield Violation(at=at, cause=cause, cure="change the policy, or describe how to phrase its verdict")
 
 
 def tone_shows_where_a_run_stands(subject: Subject) -> Iterator[Violation]:
     """No communication rule hides that something is uncertain, or that an approval is open."""
-    tone = subject.pack.tone_and_comms
     for at in (
-        *_matching_places(_HIDES, _KEEPING_SILENT, tone, "do"),
-        *_matching_places(_TELLS, _STATES, tone, "dont"),
+        *_matching_places(_HIDES, _KEEPING_SILENT, subject, "do"),
+        *_matching_places(_TELLS, _STATES, subject, "dont"),
     ):
         cause = "this hides how sure a decision is, or that it is still open"
         yield Violation(at=at, cause=cause, cure="let the answer say which approval or which evidence is missing")
 
 
-def _matching_places(pattern: str, needs: tuple[str, ...], tone: ToneAndComms, field: str) -> Iterator[str]:
-    """Yield the places of the texts in one field that match a pattern. Each match holds one of `needs`."""
-    texts: tuple[str, ...] = getattr(tone, field)
-    for part in (tone.customer_facing, tone.operator_facing):
-        if part is not None:
-            texts += getattr(part, field)
-    prose = "\n".join(texts).lower()
-    if any([need in prose for need in needs]):  # noqa: C419  a list is faster, and there are few
-        yield from (at for at, text in _tone_texts(tone, field) if re.search(pattern, text, re.IGNORECASE))
+def _matching_places(pattern: str, needs: tuple[str, ...], subject: Subject, field: str) -> Sequence[str]:
+    """Return the places of the texts in one field that match a pattern. Each match holds one of `needs`."""
+    if not any(map(subject.compute_once(_tone_prose)[field].__contains__, needs)):
+        return ()
+    texts = _tone_texts(subject.pack.tone_and_comms, field)
+    return [at for at, text in texts if re.search(pattern, text, re.IGNORECASE)]
+
+
+def _tone_prose(subject: Subject) -> Mapping[str, str]:
+    """Map each field of the tone to its texts for all audiences, in small letters."""
+    tone = subject.pack.tone_and_comms
+    parts = [part for part in (tone, tone.customer_facing, tone.operator_facing) if part is not None]
+    return {
+        "do": "\n".join([text for part in parts for text in part.do]).lower(),
+        "dont": "\n".join([text for part in parts for text in part.dont]).lower(),
+    }
 
 
 def customers_are_told_nothing_internal(subject: Subject) -> Iterator[Violation]:

@@ -88,11 +88,12 @@ def prohibitions_name_a_capability(subject: Subject) -> Iterator[Violation]:
 
 def capability_specs_name_a_capability(subject: Subject) -> Iterator[Violation]:
     """Every entry of capability_specs, and any reversal_op in it, is a declared capability of its adapter."""
-    for at, adapter, name, spec in subject.capability_specs:
-        if name not in adapter.capabilities:
-            yield undeclared_name(at, "the capability", name, adapter.capabilities)
-        if spec.reversal_op is not None and spec.reversal_op not in adapter.capabilities:
-            yield undeclared_name(f"{at}/reversal_op", "the capability", spec.reversal_op, adapter.capabilities)
+    for placed in subject.capability_specs:
+        declared, reversal = placed.adapter.capabilities, placed.spec.reversal_op
+        if placed.capability not in declared:
+            yield undeclared_name(placed.at, "the capability", placed.capability, declared)
+        if reversal is not None and reversal not in declared:
+            yield undeclared_name(f"{placed.at}/reversal_op", "the capability", reversal, declared)
 
 
 def required_evidence_can_be_had(subject: Subject) -> Iterator[Violation]:

@@ -36,9 +36,14 @@ def _decisions_by_intent(subject: Subject) -> Mapping[str, Sequence[DecisionSpec
     }
 
 
+def _restricted_permissions(subject: Subject) -> "Sequence[tuple[str, Permission]]":
+    """Return the permissions that are for some intents only, each after its place."""
+    return [(at, permission) for at, permission in subject.permissions if permission.intents]
+
+
 def permission_intents_resolve(subject: Subject) -> Iterator[Violation]:
     """Every intent that a permission is for is one that a rule, a task template or a target names."""
-    for at, permission in subject.permissions:
+    for at, permission in subject.compute_once(_restricted_permissions):
         for n, intent in enumerate(permission.intents):
             if intent not in subject.intents:
                 yield undeclared_name(f"{at}/intents/{n}", "the intent", intent, subject.intents)
@@ -66,14 +71,9 @@ def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
             )
 
 
-def _restricts_intents(subject: Subject) -> bool:
-    """Whether a permission is for some intents only."""
-    return any([permission.intents for _, permission in subject.permissions])  # noqa: C419  a list is faster
-
-
 def evidence_is_produced_for_the_intent(subject: Subject) -> Iterator[Violation]:
     """Evidence that a decision requires of tools is produced by one whose permission is for its intents."""
-    if not subject.compute_once(_restricts_intents):
+    if not subject.compute_once(_restricted_permissions):
         return
     by_name: dict[str, list[Permission]] = {}
     for tool in subject.exposed_tools:
@@ -94,7 +94,7 @@ def evidence_is_produced_for_the_intent(subject: Subject) -> Iterator[Violation]
 
 def steps_are_permitted_for_the_intent(subject: Subject) -> Iterator[Violation]:
     """Every step of a task template calls a tool whose permission is for the intent of the template."""
-    if not subject.compute_once(_restricts_intents):
+    if not subject.compute_once(_restricted_permissions):
         return
     scopes: dict[str, list[Permission]] = {}
     for tool in subject.exposed_tools:

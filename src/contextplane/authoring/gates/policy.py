@@ -24,7 +24,7 @@ from contextplane.authoring.contradictions import UncomparedPairs, applies_withi
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import DecisionDocument, Subject
 from contextplane.model.json.pointer import pointer
-from contextplane.model.pack_layers import Effect, Permission
+from contextplane.model.pack_layers import Effect
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.policy.facts import SCOPE_FACTS
@@ -246,9 +246,15 @@ def _join_names(names: list[str]) -> str:
 
 def every_gate_is_used(subject: Subject) -> Iterator[Violation]:
     """Every approval gate is named by a rule or by a permission."""
-    naming: list[Effect | Permission] = [placed.effect for placed in subject.effects]
-    naming += [permission for _, permission in subject.permissions]
-    used = {name for part in naming if part.requires_approval_gate is not None for name in part.gate_ids}
+    if not subject.gates:
+        return
+    used: set[str] = set()
+    for placed in subject.effects:
+        if placed.effect.requires_approval_gate is not None:
+            used.update(placed.effect.gate_ids)
+    for _, permission in subject.permissions:
+        if permission.requires_approval_gate is not None:
+            used.update(permission.gate_ids)
     for name, (at, _) in subject.gates.items():
         if name not in used:
             yield Violation(at=at, cause=f"nothing names the approval gate {name}", cure="name it, or remove it")

@@ -77,10 +77,11 @@ def classified_data_is_redacted(subject: Subject) -> Iterator[Violation]:
 
 def _schemas(subject: Subject) -> Iterator[tuple[str, JsonSchema]]:
     """Yield the schemas of the capabilities, each after its place."""
-    for at, _, _, spec in subject.capability_specs:
+    for placed in subject.capability_specs:
+        spec = placed.spec
         for field, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):
             if schema:
-                yield f"{at}/{field}", schema
+                yield f"{placed.at}/{field}", schema
 
 
 def _property_names(schemas: list[JsonSchema]) -> Iterator[str]:

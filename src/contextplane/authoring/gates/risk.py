@@ -51,19 +51,19 @@ def destructive_tools_have_a_gate(subject: Subject) -> Iterator[Violation]:
 
 def writes_require_idempotency(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that can change something needs an idempotency key, so a retry is harmless."""
-    for at, permission, adapter, mode in subject.exposed_tools:
-        if mode == "read_only":
+    for tool in subject.exposed_tools:
+        if tool.mode == "read_only":
             continue
-        constraint = permission.arg_constraints.get(_IDEMPOTENCY)
-        spec = adapter.capability_specs.get(permission.capability)
+        constraint = tool.permission.arg_constraints.get(_IDEMPOTENCY)
+        spec = tool.adapter.capability_specs.get(tool.permission.capability)
         # A key that an approval lifts may be absent, and one of a closed set is not new for each call.
         has_key = (
             constraint is not None and constraint.required and not constraint.unless_approved and not constraint.enum
         ) and constraint.equals is None
         if not has_key and (spec is None or not spec.idempotency_header):
             yield Violation(
-                at=f"{at}/arg_constraints",
-                cause=f"{adapter.adapter_id}.{permission.capability} can change something and needs no idempotency key",
+                at=f"{tool.at}/arg_constraints",
+                cause=f"{tool.capability_id} can change something and needs no idempotency key",
                 cure=f'add "{_IDEMPOTENCY}": {{"required": true}} to its arg_constraints',
             )
 

@@ -52,9 +52,8 @@ def no_secret_is_here(document: DocumentTexts) -> Iterator[Violation]:
 
 def _may_hold_secret(document: DocumentTexts) -> bool:
     text, prose = document.full_text, document.prose
-    for label in LABELS:
-        if label in prose:
-            return True
+    if any(map(prose.__contains__, LABELS)):
+        return True
     has_fields = not document.is_simple or _FIELDS in text
     if "@" in text or (has_fields and any(field in text for field in _SECRET_FIELDS)):
         return True
@@ -175,17 +174,18 @@ def _first_places(document: DocumentTexts, matches: Callable[[str], Collection[s
 
 def writes_are_constrained(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that can change something bounds an argument besides the idempotency key."""
-    for at, permission, adapter, mode in subject.exposed_tools:
-        if mode == "read_only":
+    for tool in subject.exposed_tools:
+        permission = tool.permission
+        if tool.mode == "read_only":
             continue
         if any(
             bounds_value(constraint) for name, constraint in permission.arg_constraints.items() if name != _IDEMPOTENCY
         ):
             continue
-        if not bounds_arguments(adapter.schema_of(permission.capability) or {}):
+        if not bounds_arguments(tool.adapter.schema_of(permission.capability) or {}):
             yield Violation(
-                at=at,
-                cause=f"{permission.adapter_id}.{permission.capability} may be called with any arguments",
+                at=tool.at,
+                cause=f"{tool.capability_id} may be called with any arguments",
                 cure="bound one of its arguments in arg_constraints: max, enum, or a pattern that refuses something",
             )
 

@@ -5,6 +5,7 @@ Laws about the environment, about the issuer, about shared memory and personal d
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 from contextplane.authoring.evidence import snake_case
@@ -134,13 +135,18 @@ def _writes_personal_data_back(subject: Subject) -> bool:
     return bool(memory and memory.memory_policy.consent_gating.pii_write_back_allowed)
 
 
+@lru_cache(256)
+def _seconds(duration: str) -> int:
+    return int(duration[:-1]) * _UNITS[duration[-1]]
+
+
 def longer_tiers_live_longer(subject: Subject) -> Iterator[Violation]:
     """Working memory lives no longer than episodic, episodic than semantic, and semantic than durable."""
     if not subject.pack.memory_layer:
         return
     ttls = subject.pack.memory_layer.memory_policy.tier_ttls
     lives = (ttls.working, ttls.episodic, ttls.semantic, ttls.durable)
-    seconds = [int(live[:-1]) * _UNITS[live[-1]] for live in lives]
+    seconds = [_seconds(live) for live in lives]
     if seconds == sorted(seconds):
         return
     for n, (shorter, longer) in enumerate(pairwise(("working", "episodic", "semantic", "durable"))):
