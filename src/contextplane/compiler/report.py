@@ -155,15 +155,17 @@ def describe_limits(limits: tuple[ArgumentLimit, ...]) -> Iterator[str]:
     """Describe the limits of a tool's arguments in words."""
     for limit in limits:
         bounds = limit.constraint
+        known = {fact.bound: f" ({fact.fact})" for fact in limit.facts if not fact.problem and not fact.masked}
         parts = [
-            f"at least {bounds.min}" if bounds.min is not None else "",
-            f"at most {bounds.max}" if bounds.max is not None else "",
+            f"at least {bounds.min}{known.get('min', '')}" if bounds.min is not None else "",
+            f"at most {bounds.max}{known.get('max', '')}" if bounds.max is not None else "",
             f"one of {', '.join(map(str, bounds.enum))}" if bounds.enum else "",
-            f"equal to {bounds.equals}" if bounds.equals is not None else "",
+            f"equal to {bounds.equals}{known.get('equals', '')}" if bounds.equals is not None else "",
             f"like {bounds.pattern}" if bounds.pattern else "",
             *(
                 f"{fact.bound} by {fact.fact}{f', which {fact.problem}' if fact.problem else ''}"
                 for fact in limit.facts
+                if fact.bound not in known
             ),
             "required" if bounds.required else "",
             "unless approved" if bounds.unless_approved else "",

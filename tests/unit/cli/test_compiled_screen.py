@@ -75,6 +75,9 @@ def test_every_limit_of_a_tool_and_the_number_of_its_approvers_are_printed(tmp_p
         tmp_path,
         {
             "/policy_layer/approval_gates/0/approvers": 2,
+            "/tooling_layer/permissions/2/arg_constraints/amount_inr": {
+                "max": {"var": "request.context.refund_amount"}
+            },
             "/tooling_layer/permissions/2/limits": [
                 {"per": "user", "period": period, "max_calls": 3} for period in periods
             ],
@@ -83,6 +86,7 @@ def test_every_limit_of_a_tool_and_the_number_of_its_approvers_are_printed(tmp_p
     compiled, out = compile_case(source, case_file(tmp_path, of=SHOWN)), io.StringIO()
     print_compiled(compiled, list_all_items(source, compiled.context), CommandOutput(out=out))
     assert all(f"at most 3 calls per user in {period}" in out.getvalue() for period in periods)
+    assert "amount_inr at most 4200 (request.context.refund_amount);" in out.getvalue()
     assert "adp_payments.issue_refund waits for 2 people in the role finance_lead" in out.getvalue()
     prompt = prompt_controls(compiled.context.compiled_prompt)
     assert "waits for approval by 2 people in the role finance_lead (GATE_FINANCE_APPROVAL)." in prompt
