@@ -16,7 +16,7 @@ CONTINUES = "| "
 _HIDDEN = re.compile(f"[{CONTROLS}\t\n\r{FORMATTING}{LINE_SEPARATORS}]")
 _HIDDEN_IN_LINES = re.compile(f"[{CONTROLS}\r{FORMATTING}{LINE_SEPARATORS}]")
 # A name of a piece may end in no colon: the colon ends the names.
-_WORD = re.compile(r"[A-Za-z0-9_./@#+-]+(?::+[A-Za-z0-9_./@#+-]+)*")
+_WORD = re.compile(r"(?!:)[A-Za-z0-9_./@#+:-]++(?<!:)")
 
 
 def quote(text: str) -> str:

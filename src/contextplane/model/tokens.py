@@ -47,7 +47,31 @@ def _byte_classes() -> bytes:
     return bytes(classes)
 
 
-_CLASSES = _byte_classes()
+# Thousandths of a token for each occurrence of a class, and of a class after another, where most tokens begin.
+# Fitted by least squares to counts of o200k_base; bench/README.md has the figures.
+_WEIGHTS = {
+    "a": 45, "A": 270, "0": 200, " ": 31, "n": 50, "p": 100,
+    " a": 911, "pa": 1545, "0a": 1005, "Aa": 1072, "na": 1292,
+    " 0": 1677, "p0": 1678, "a0": 851, "A0": 2999,
+    "n ": 818, " p": 705, "p ": 298,
+    "l": 200, "e": 395, "j": 727, "k": 690, "h": 740, "f": 1000, "m": 1555, " l": 550,
+}  # fmt: skip
+_KINDS = "caA0 npljekhfm"
+"""The classes by their codes of four bits. The first has no weight, also not after another."""
+
+_CODES = _byte_classes().translate(bytes(max(0, _KINDS.find(chr(kind))) for kind in range(0x100)))
+_BLANK_CODE = _KINDS.index(" ").to_bytes()
+_PAIR_WEIGHTS = tuple(
+    _WEIGHTS.get(first, 0) + _WEIGHTS.get(first + second, 0)
+    for first in _KINDS.ljust(16, "c")
+    for second in _KINDS.ljust(16, "c")
+)
+_LOW_BYTES = bytes(weight % 0x100 for weight in _PAIR_WEIGHTS)
+_HIGH_BYTES = bytes(weight // 0x100 for weight in _PAIR_WEIGHTS)
+_SMALL = _WEIGHTS["a"]
+_SMALL_LETTERS = bytes(pair for pair, weight in enumerate(_PAIR_WEIGHTS) if weight == _SMALL)
+"""The pairs that are most of nearly every text. They are counted by their number."""
+
 _THOUSAND = 1000
 _BYTES_PER_TOKEN = 8
 
@@ -62,46 +86,18 @@ class Calibrated1:
     name: Final = "calibrated1"
 
     def count(self, text: str) -> int:
-        # Thousandths of a token for each occurrence of a class, and of a class after another, where most tokens begin.
-        # Fitted by least squares to counts of o200k_base; bench/README.md has the figures. Written out, not as a table:
-        # the loop over it would take longer than the counting.
-        classes = text.encode().translate(_CLASSES)
-        count = classes.count
-        blanks, capitals, digits, breaks, signs = count(b" "), count(b"A"), count(b"0"), count(b"n"), count(b"p")
-        # In ASCII, what is nothing else is a small letter.
-        plain = text.isascii()
-        small = len(classes) - blanks - capitals - digits - breaks - signs if plain else count(b"a")
+        codes = text.encode().translate(_CODES)
+        size = len(codes)
+        # As one number, so that each byte gets its own code and that of the byte after it, at once.
+        number = int.from_bytes(codes, "little")
+        pairs = (number << 4 | number >> 8).to_bytes(size, "little")
+        others = pairs.translate(None, _SMALL_LETTERS)
         thousandths = (
-            45 * small
-            + 270 * capitals
-            + 200 * digits
-            + 31 * blanks
-            + 50 * breaks
-            + 100 * signs
-            + 911 * count(b" a")
-            + 1545 * count(b"pa")
-            + 705 * count(b" p")
-            + 298 * count(b"p ")
+            _SMALL * (size - len(others))
+            + sum(others.translate(_LOW_BYTES))
+            + sum(others.translate(_HIGH_BYTES)) * 0x100
         )
-        if digits:
-            thousandths += 1005 * count(b"0a") + 1677 * count(b" 0") + 1678 * count(b"p0") + 851 * count(b"a0")
-        if capitals:
-            thousandths += 1072 * count(b"Aa") + 2999 * count(b"A0")
-        # Most texts have one line break, at their end.
-        if breaks > 1 or (breaks and classes[-1:] != b"n"):
-            thousandths += 1292 * count(b"na") + 818 * count(b"n ")
-        if not plain:
-            thousandths += (
-                200 * count(b"l")
-                + 550 * count(b" l")
-                + 395 * count(b"e")
-                + 727 * count(b"j")
-                + 690 * count(b"k")
-                + 740 * count(b"h")
-                + 1000 * count(b"f")
-                + 1555 * count(b"m")
-            )
-        return max(-(-thousandths // _THOUSAND), -(-(len(classes) - blanks) // _BYTES_PER_TOKEN))
+        return max(-(-thousandths // _THOUSAND), -(-(size - codes.count(_BLANK_CODE)) // _BYTES_PER_TOKEN))
 
 
 CALIBRATED1 = Calibrated1()

@@ -48,8 +48,7 @@ ASCII_TEXTS = st.one_of(st.text(st.characters(max_codepoint=127)), st.text("aZ0 
 @given(ASCII_TEXTS)
 @example("\na\n")
 @example("\n a")
-def test_what_the_calibrated_counter_skips_counts_nothing(text: str) -> None:
-    """Every class and every pair of classes has its weight in every text, also in one that lacks a class."""
+def test_the_calibrated_counter_adds_the_weights_of_all_classes_and_pairs(text: str) -> None:
     kinds = "".join(
         "a"
         if c.islower()
