@@ -36,6 +36,7 @@ def _fold_table() -> dict[int, str]:
     return table | dict.fromkeys(map(ord, _STOPS), ".") | dict.fromkeys(map(ord, LINE_SEPARATORS), "\n")
 
 
+_VISIBLE = bytes([ord("\n"), *range(ord(" "), 0x7F)])
 _INVISIBLE = lazy_regex(f"[{CONTROLS}{FORMATTING}{JOINERS}{EMOJI_STYLE}]+")
 
 
@@ -61,7 +62,7 @@ def fold(text: str) -> FoldedText:
     """Fold a text. The cost is linear; a text without such characters is used as it is."""
     if not text.isascii():
         text = text.translate(_fold_table())
-    elif text.replace("\n", " ").isprintable():
+    elif not text.encode().translate(None, _VISIBLE):
         return FoldedText(text, [], [])
     if _INVISIBLE().search(text) is None:
         return FoldedText(text, [], [])
