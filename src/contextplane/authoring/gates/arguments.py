@@ -180,14 +180,19 @@ def sums_can_be_made(subject: Subject) -> Iterator[Violation]:
             constraint = permission.arg_constraints.get(name, _EMPTY)
             required = constraint.required and not constraint.unless_approved
             tool = f"{permission.adapter_id}.{permission.capability}"
+            place = f"{at}/limits/{n}/sum_of"
             if not required and not _is_required_by_schema(subject, tool, name):
-                cause, cure = f"a call may leave {name} out", f"add required: true to {name} in arg_constraints"
+                yield Violation(
+                    at=place,
+                    cause=f"a call may leave {name} out",
+                    cure="constrain it with required: true, without unless_approved",
+                )
             elif not _is_never_negative(constraint):
-                cause, cure = f"a negative {name} would lower the sum", f"add min: 0 to {name} in arg_constraints"
-            else:
-                continue
-            cure += ", without unless_approved" if constraint.unless_approved else ""
-            yield Violation(at=f"{at}/limits/{n}/sum_of", cause=cause, cure=cure)
+                yield Violation(
+                    at=place,
+                    cause=f"a negative {name} would lower the sum",
+                    cure="constrain it with a min of 0 or more, without unless_approved",
+                )
 
 
 def _is_never_negative(constraint: ArgConstraint) -> bool:

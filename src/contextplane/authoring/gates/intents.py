@@ -63,11 +63,11 @@ def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
         ]
         if beyond:
             useful = [intent for intent in tool.permission.intents or reach if intent in reach and intent not in beyond]
-            bind = f"bind a rule of {beyond[0]} to a decision that executes, with approval_mode {tool.mode}"
+            other = f"write intents: [{', '.join(useful)}]" if useful else "remove the permission"
             yield Violation(
                 at=tool.at,
                 cause=f"{tool.capability_id} is {tool.mode}, and no decision of {', '.join(beyond)} can use it",
-                cure=f"write intents: [{', '.join(useful)}], or {bind}" if useful else f"{bind}; else remove it",
+                cure=f"bind a rule of {beyond[0]} to a decision that executes, of mode {tool.mode}, or {other}",
             )
 
 
