@@ -5,7 +5,8 @@ checked here: what the parts say to each other is for the gates of `authoring`. 
 in the published schema.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, assert_never
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -25,6 +26,7 @@ from contextplane.model.knowledge_layers import (
 )
 from contextplane.model.pack_layers import PolicyLayer, ToolingLayer
 from contextplane.model.terms import (
+    APPROVAL_MODES,
     ApprovalMode,
     DataClassification,
     Identifier,
@@ -70,6 +72,7 @@ __all__ = [
     "TierTtls",
     "ToneAndComms",
     "WriteClass",
+    "highest_reach",
 ]
 
 
@@ -167,6 +170,22 @@ class DecisionSpec(Document, frozen=True, omit_defaults=True):
     eligibility_rules: JsonLogic | None = None
     challenge_required: bool = False
     on_deny: OnDeny = "none"
+
+    @property
+    def reach(self) -> ApprovalMode:
+        """The most that a tool can do which it uses. What it only proposes or recommends, another carries out."""
+        match self.decision_right:
+            case "propose" | "recommend":
+                return "read_only"
+            case "execute" | "escalate":
+                return self.approval_mode
+            case unreachable:
+                assert_never(unreachable)
+
+
+def highest_reach(specs: Iterable[DecisionSpec]) -> ApprovalMode:
+    """The most that any of these decisions can use; reading if there is none."""
+    return max((spec.reach for spec in specs), key=APPROVAL_MODES.index, default="read_only")
 
 
 class DecisionLayer(Document, frozen=True):

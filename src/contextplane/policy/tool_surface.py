@@ -6,10 +6,10 @@ its decisions ask for reading. Every candidate is either surfaced or omitted wit
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, Self, assert_never
+from typing import Literal, NamedTuple, Self
 
 from contextplane.model.arguments import placed_constraints
-from contextplane.model.context_pack import DecisionSpec
+from contextplane.model.context_pack import DecisionSpec, highest_reach
 from contextplane.model.json.canonical import canonical
 from contextplane.model.pack_layers import Adapter, Permission, ToolingLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, OnDeny, at_most
@@ -35,7 +35,6 @@ __all__ = [
     "Surface",
     "SurfacedTool",
     "ToolProgram",
-    "highest_reach",
 ]
 
 ReasonKind = Literal[
@@ -71,21 +70,6 @@ class IntentReach(Value, frozen=True):
             on_deny="read" if specs and all(spec.on_deny == "read" for spec in specs) else "none",
             decisions=tuple(spec.decision_key for spec in specs),
         )
-
-
-def highest_reach(specs: Sequence[DecisionSpec]) -> ApprovalMode:
-    """The most that any of these decisions can use; reading if there is none."""
-    return max(map(_decision_reach, specs), key=APPROVAL_MODES.index, default=_READS)
-
-
-def _decision_reach(spec: DecisionSpec) -> ApprovalMode:
-    match spec.decision_right:
-        case "propose" | "recommend":
-            return _READS
-        case "execute" | "escalate":
-            return spec.approval_mode
-        case unreachable:
-            assert_never(unreachable)
 
 
 class SurfacedTool(Value, frozen=True):

@@ -11,9 +11,8 @@ from contextplane.authoring.evidence import evidence_names, is_attested_by_reque
 from contextplane.authoring.gates.integrity import undeclared_name
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
-from contextplane.model.context_pack import DecisionSpec
+from contextplane.model.context_pack import DecisionSpec, highest_reach
 from contextplane.model.terms import APPROVAL_MODES, at_most
-from contextplane.policy.tool_surface import highest_reach
 
 if TYPE_CHECKING:
     from contextplane.model.pack_layers import Permission
