@@ -95,10 +95,15 @@ def is_attested_by_request(subject: Subject, name: str) -> bool:
     """Whether a true value in the request satisfies a name: a condition reads it, and nothing produces it."""
     return (
         _REQUEST + name in subject.compute_once(facts_read)
-        and name not in subject.compute_once(least_tools)
+        and name not in subject.compute_once(_names_of_tools)
         and name not in subject.compute_once(_entities)
         and name != POLICY_EVAL
     )
+
+
+def _names_of_tools(subject: Subject) -> frozenset[str]:
+    """Return the names that a tool produces, also one that is denied: no request takes its place."""
+    return frozenset(name for _, permission in subject.permissions for name in evidence_names(permission))
 
 
 def _entities(subject: Subject) -> frozenset[str]:
@@ -137,8 +142,9 @@ def singular(thing: str) -> str:
 class EvidenceProducers(Value, frozen=True):
     """The producers of a pack.
 
-    `tools`: the permitted tools that produce each name. `names`: every name that something produces. `by_tool`: the
-    names that each tool produces and that a decision or a rule requires, sorted.
+    `tools`: the permitted tools that produce each name. `names`: every name that something produces, also a tool that
+    is denied: a denial lets no request take its place. `by_tool`: the names that each tool produces and that a decision
+    or a rule requires, sorted.
     """
 
     tools: Mapping[str, tuple[str, ...]]
@@ -148,7 +154,8 @@ class EvidenceProducers(Value, frozen=True):
     @classmethod
     def of_pack(cls, pack: ContextPack) -> Self:
         tools: dict[str, dict[str, None]] = {}
-        for permission in pack.tooling_layer.permissions:
+        permissions = pack.tooling_layer.permissions
+        for permission in permissions:
             for name in evidence_names(permission) if permission.allow else ():
                 tools.setdefault(name, {})[f"{permission.adapter_id}.{permission.capability}"] = None
         by_tool: dict[str, list[str]] = {}
@@ -159,7 +166,7 @@ class EvidenceProducers(Value, frozen=True):
         entities = () if isinstance(ontology, msgspec.UnsetType) else map(snake_case, ontology.entity_types)
         return cls(
             tools={name: tuple(producers) for name, producers in tools.items()},
-            names=frozenset({POLICY_EVAL, *tools, *entities}),
+            names=frozenset({POLICY_EVAL, *entities}.union(*map(evidence_names, permissions))),
             by_tool={tool: tuple(names) for tool, names in by_tool.items()},
         )
 

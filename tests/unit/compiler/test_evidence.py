@@ -287,6 +287,9 @@ def test_no_request_attests_what_a_tool_or_the_graph_produces() -> None:
         ("customer", "request_cannot_attest"),
     ]
     assert not gate.commit_allowed
+    denied = {**pack, "/tooling_layer/permissions/0/allow": False}
+    unresolved = gate_of(compile_evidence(pack=denied, request=claims)).unresolved
+    assert ("order_lookup", "request_cannot_attest") in [(each.name, each.reason) for each in unresolved]
 
 
 def test_a_reference_is_told_whole_and_what_is_none_is_cut() -> None:
