@@ -93,12 +93,12 @@ def needs_no_tool(subject: Subject, name: str) -> bool:
 
 def is_attested_by_request(subject: Subject, name: str) -> bool:
     """Whether a true value in the request satisfies a name: a condition reads it, and nothing produces it."""
-    return (
-        _REQUEST + name in subject.compute_once(facts_read)
-        and name not in subject.compute_once(_names_of_tools)
-        and name not in subject.compute_once(_entities)
-        and name != POLICY_EVAL
-    )
+    return name in subject.compute_once(_attestable_names)
+
+
+def _attestable_names(subject: Subject) -> frozenset[str]:
+    facts = [path.removeprefix(_REQUEST) for path in subject.compute_once(facts_read) if path.startswith(_REQUEST)]
+    return frozenset(facts) - subject.compute_once(_names_of_tools) - subject.compute_once(_entities) - {POLICY_EVAL}
 
 
 def _names_of_tools(subject: Subject) -> frozenset[str]:
@@ -117,12 +117,12 @@ def snake_case(name: str) -> str:
     return _WITHIN_A_WORD.sub("_", name).lower()
 
 
+@lru_cache(_CACHE_SIZE)
 def default_evidence_name(adapter_id: str, capability: str) -> str:
     """Return the evidence that a tool gives by default: `order_lookup` for `adp_orders.lookup`."""
     return f"{singular(adapter_id.removeprefix(_ADAPTER))}_{capability}"
 
 
-@lru_cache(_CACHE_SIZE)
 def singular(thing: str) -> str:
     """Return the singular of a name in small letters: `order` of `orders`, `policy` of `policies`.
 

@@ -92,6 +92,11 @@ class DocumentTexts:
         """Whether the JSON of the document is plain ASCII without escapes, so that it holds every text as is."""
         return self._json.isascii() and "\\" not in self._json and "\x7f" not in self._json
 
+    @property
+    def may_hold_null(self) -> bool:
+        """Whether a member of the document may be null."""
+        return ":null" in self._json
+
     @lazy_property
     def full_text(self) -> str:
         """The whole document as a reader sees it, each text in quotes. What it lacks, every text lacks."""

@@ -5,7 +5,6 @@ checked here: what the parts say to each other is for the gates of `authoring`. 
 in the published schema.
 """
 
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal, assert_never
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -26,7 +25,6 @@ from contextplane.model.knowledge_layers import (
 )
 from contextplane.model.pack_layers import PolicyLayer, ToolingLayer
 from contextplane.model.terms import (
-    APPROVAL_MODES,
     ApprovalMode,
     DataClassification,
     Identifier,
@@ -72,7 +70,6 @@ __all__ = [
     "TierTtls",
     "ToneAndComms",
     "WriteClass",
-    "highest_reach",
 ]
 
 
@@ -181,11 +178,6 @@ class DecisionSpec(Document, frozen=True, omit_defaults=True):
                 return self.approval_mode
             case unreachable:
                 assert_never(unreachable)
-
-
-def highest_reach(specs: Iterable[DecisionSpec]) -> ApprovalMode:
-    """The most that any of these decisions can use; reading if there is none."""
-    return max((spec.reach for spec in specs), key=APPROVAL_MODES.index, default="read_only")
 
 
 class DecisionLayer(Document, frozen=True):

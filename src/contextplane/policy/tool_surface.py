@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Self
 
 from contextplane.model.arguments import placed_constraints
-from contextplane.model.context_pack import DecisionSpec, highest_reach
+from contextplane.model.context_pack import DecisionSpec
 from contextplane.model.json.canonical import canonical
 from contextplane.model.pack_layers import Adapter, Permission, ToolingLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, OnDeny, at_most
@@ -66,7 +66,7 @@ class IntentReach(Value, frozen=True):
         reading. Tools stay when every decision asks for it.
         """
         return cls(
-            mode=highest_reach(specs),
+            mode=max((spec.reach for spec in specs), key=APPROVAL_MODES.index, default=_READS),
             on_deny="read" if specs and all(spec.on_deny == "read" for spec in specs) else "none",
             decisions=tuple(spec.decision_key for spec in specs),
         )

@@ -59,7 +59,7 @@ def argument_bounds_leave_something(subject: Subject) -> Iterator[Violation]:
     """The constraints of an argument leave at least one value, and its pattern can be matched fast."""
     for at, placed in subject.constraints:
         constraint = placed.constraint
-        for name in _null_bounds(subject.value, at):
+        for name in _null_bounds(subject.value, at) if subject.may_hold_null else ():
             yield Violation(at=f"{at}/{name}", cause=f"{name} is null, so it bounds nothing", cure="write a value")
         if constraint.pattern is not None and (problem := pattern_problem(constraint.pattern)):
             cure = "repeat nothing that matches one text in two ways, refer to nothing and look at nothing around"

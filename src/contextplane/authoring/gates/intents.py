@@ -11,8 +11,8 @@ from contextplane.authoring.evidence import evidence_names, is_attested_by_reque
 from contextplane.authoring.gates.integrity import undeclared_name
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
-from contextplane.model.context_pack import DecisionSpec, highest_reach
-from contextplane.model.terms import APPROVAL_MODES, at_most
+from contextplane.model.context_pack import DecisionSpec
+from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
 
 if TYPE_CHECKING:
     from contextplane.model.pack_layers import Permission
@@ -35,6 +35,18 @@ def _decisions_by_intent(subject: Subject) -> Mapping[str, Sequence[DecisionSpec
     }
 
 
+def _reach_by_intent(subject: Subject) -> Mapping[str, ApprovalMode]:
+    """Map each intent of the pack to the most that a tool can do which one of its decisions uses."""
+    reach: dict[str, ApprovalMode] = dict.fromkeys(subject.intents, _READS)
+    bindings = [(placed.rule.decision_binding, placed.intents or reach) for placed in subject.rules]
+    bindings += [(template.decision_key, (template.intent,)) for _, template in subject.templates]
+    for key, intents in bindings:
+        if key is not None and key in subject.decisions:
+            mode = subject.decisions[key][1].reach
+            reach.update([(intent, mode) for intent in intents if at_most(reach[intent], mode)])
+    return reach
+
+
 def _restricted_permissions(subject: Subject) -> "Sequence[tuple[str, Permission]]":
     """Return the permissions that are for some intents only, each after its place."""
     return [(at, permission) for at, permission in subject.permissions if permission.intents]
@@ -53,7 +65,7 @@ def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
     writing = [tool for tool in subject.exposed_tools if tool.mode != _READS]
     if not writing:
         return
-    reach = {intent: highest_reach(specs) for intent, specs in subject.compute_once(_decisions_by_intent).items()}
+    reach = _reach_by_intent(subject)
     for tool in writing:
         beyond = [
             intent
