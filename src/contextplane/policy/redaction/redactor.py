@@ -32,9 +32,9 @@ _LEAST_DIGITS = 8
 _MEMO_LIMIT = 4096
 _NO_VALUES = frozenset({"null", "true", "false"})
 _TOKEN = lazy_regex(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++')
-# Members of objects inside other text: JSON that is cut off, JSON lines, quoted JSON, the output of a program. The value
-# is not possessive: before 3.11.5, Python repeats a group with a look-ahead too often then. Nothing follows that it
-# could give a character back to.
+# Members of objects inside other text: JSON that is cut off, JSON lines, quoted JSON, the output of a program.
+# The value is not possessive: before 3.11.5, Python repeats a group with a look-ahead too often then. Nothing follows
+# that it could give a character back to.
 _MEMBER = lazy_regex(
     r"""\\?(["'])(?P<name>[^"'\\\n]{1,64})\\?\1\s{0,3}:\s{0,3}"""
     r"""(?:\\?(?P<quote>["'])(?P<value>(?:(?!\\?(?P=quote))(?:[^\\\n]|\\.))+)|(?P<number>-?[0-9][0-9.eE+-]{0,40}+))"""
