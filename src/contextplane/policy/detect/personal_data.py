@@ -18,6 +18,7 @@ __all__ = [
     "CARD",
     "OFFICIAL",
     "SHAPES",
+    "SPLIT_CARD",
     "emails",
     "is_luhn_valid",
     "may_hold_number",
@@ -147,15 +148,23 @@ BULK_COUNT = 3
 
 _EMAIL = lazy_regex(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+")
 _ALONE = r"(?<![0-9A-Za-z])(?<![0-9]\.)(?:{})(?![0-9A-Za-z])"
-_GAP = r"[ .-]{0,3}"
-# In groups as they are printed, or in one piece: 4-4-4-4, 4-6-5, 13 to 19 digits, first digit 2 to 6, or 81 or 82.
-CARD = lazy_regex(
-    _ALONE.format(
-        rf"(?:[2-6][0-9]|8[12])[0-9]{{2}}(?:{_GAP}[0-9]{{4}}){{3}}(?:{_GAP}[0-9]{{3}})?"
-        rf"|3[0-9]{{3}}{_GAP}[0-9]{{6}}{_GAP}[0-9]{{4,5}}|[3-6][0-9]{{12,18}}"
+
+
+def _card(gap: str) -> LazyPattern:
+    # In groups as they are printed, or in one piece: 4-4-4-4, 4-6-5, 13 to 19 digits, first digit 2 to 6, or 81 or 82.
+    return lazy_regex(
+        _ALONE.format(
+            rf"(?:[2-6][0-9]|8[12])[0-9]{{2}}(?:{gap}[0-9]{{4}}){{3}}(?:{gap}[0-9]{{3}})?"
+            rf"|3[0-9]{{3}}{gap}[0-9]{{6}}{gap}[0-9]{{4,5}}|[3-6][0-9]{{12,18}}"
+        )
     )
-)
+
+
+CARD = _card(r"[ .-]{0,3}")
 """Where the number of a payment card may stand."""
+
+SPLIT_CARD = _card(r"[ \t\r\n./_-]{0,3}")
+"""The same, with other characters between its groups too."""
 
 # An Aadhaar, a PAN, a social security number with its hyphens, an IBAN: `identify` is asked about these only. In lower
 # case, a PAN with a year in it is a name and does not count, and an IBAN is in one piece or in groups of four.

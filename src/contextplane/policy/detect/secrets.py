@@ -257,7 +257,7 @@ SECRET_NAME = lazy_regex(rf"(?:.*[_-])?(?:(?P<password>{_FOR_PEOPLE})|{_FOR_MACH
 
 # The value is a lookahead: it may itself be a label that a value follows.
 _LABELLED = lazy_regex(
-    rf"(?:(?P<password>{_FOR_PEOPLE})|{_FOR_MACHINES})[\"'`*)\]]{{0,3}}[ \t]{{0,4}}(?P<joint>:=|=>|[:=]|\bis\b:?)"
+    rf"(?:(?P<password>{_FOR_PEOPLE})|{_FOR_MACHINES})s?[\"'`*)\]]{{0,3}}[ \t]{{0,4}}(?P<joint>:=|=>|[:=]|\bis\b:?)"
     r"(?P<gap>\s{0,4})(?P<quote>[\"'`]?)(?=(?P<value>[^\s\"'`,;<>{}()]{6,200}))",
     re.IGNORECASE,
 )

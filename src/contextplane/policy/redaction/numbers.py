@@ -1,10 +1,19 @@
 """Check digits of the numbers that the redactor masks, and the issuers and lengths that there are."""
 
+import re
 from functools import cache
 
 from contextplane.policy.regex_safety import lazy_regex
 
-__all__ = ["CARD_ISSUER", "COMMON_CARD", "has_iban_check", "has_verhoeff_check", "iban_length", "is_gstin"]
+__all__ = [
+    "CARD_ISSUER",
+    "COMMON_CARD",
+    "has_iban_check",
+    "has_verhoeff_check",
+    "iban_length",
+    "is_gstin",
+    "is_in_column",
+]
 
 # The first digits and the length of the number, by issuer: Visa, Mastercard, American Express, Diners Club, Discover,
 # JCB, UnionPay and RuPay, Maestro.
@@ -90,3 +99,20 @@ def is_gstin(text: str) -> bool:
         product = _GSTIN_CHARACTERS.index(character) * (1 + n % 2)
         total += sum(divmod(product, len(_GSTIN_CHARACTERS)))
     return _GSTIN_CHARACTERS[-total % len(_GSTIN_CHARACTERS)] == text[-1]
+
+
+# --- Columns of numbers ---
+
+_COLUMN_REACH = 24
+_GROUPS_BEFORE = lazy_regex(r"(?<![0-9])(?:[0-9]{4}[\t\r\n /_]{1,3}){1,3}\Z")
+_GROUPS_AFTER = lazy_regex(r"(?:[\t\r\n /_]{1,3}[0-9]{4}(?![0-9])){1,3}")
+_FOUR_DIGITS = lazy_regex(r"[0-9]{4}")
+
+
+def is_in_column(match: re.Match[str]) -> bool:
+    """Whether groups of digits are part of a table: more than one other group stands beside them."""
+    text = match.string
+    before = _GROUPS_BEFORE().search(text, max(0, match.start() - _COLUMN_REACH), match.start())
+    after = _GROUPS_AFTER().match(text, match.end())
+    groups = [group for part in (before, after) if part for group in _FOUR_DIGITS().findall(part[0])]
+    return len(groups) > 1

@@ -13,7 +13,24 @@ from contextplane.model.json.canonical import Json
 from contextplane.model.json.pointer import pointer
 from contextplane.policy.detect.secrets import may_hold_secret, secret_spans
 from contextplane.policy.redaction.folded_text import FoldedText, fold
-from contextplane.policy.redaction.rules import ALWAYS_ACTIVE, MASK, REDACTIONS, UNNAMED, FieldNames, RedactionWay, mask
+from contextplane.policy.redaction.named_values import (
+    FLAG,
+    is_label,
+    is_labelled_value,
+    label_of,
+    may_hold_named_value,
+    named_values,
+)
+from contextplane.policy.redaction.rules import (
+    ALWAYS_ACTIVE,
+    MASK,
+    REDACTIONS,
+    UNNAMED,
+    WEAK,
+    FieldNames,
+    RedactionWay,
+    mask,
+)
 from contextplane.policy.redaction.schema_marks import SchemaMarks
 from contextplane.policy.redaction.shapes import SHAPES, Shape, TextProfile
 from contextplane.policy.regex_safety import lazy_regex
@@ -32,15 +49,6 @@ _LEAST_DIGITS = 8
 _MEMO_LIMIT = 4096
 _NO_VALUES = frozenset({"null", "true", "false"})
 _TOKEN = lazy_regex(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++')
-# Members of objects inside other text: JSON that is cut off, JSON lines, quoted JSON, the output of a program.
-# The value is not possessive: before 3.11.5, Python repeats a group with a look-ahead too often then. Nothing follows
-# that it could give a character back to.
-_MEMBER = lazy_regex(
-    r"""\\?(["'])(?P<name>[^"'\\\n]{1,64})\\?\1\s{0,3}:\s{0,3}"""
-    r"""(?:\\?(?P<quote>["'])(?P<value>(?:(?!\\?(?P=quote))(?:[^\\\n]|\\.))+)|(?P<number>-?[0-9][0-9.eE+-]{0,40}+))"""
-)
-_MEMBER_END = lazy_regex(r"""["']\s{0,3}:""")
-_MEMBER_IN_JSON = lazy_regex(r'"([^"\\]{1,256})"\s*:')
 
 
 class Redaction(NamedTuple):
@@ -102,10 +110,7 @@ class Redactor:
             return False
         if any([shape.is_possible(profile) for _, shape in self._shapes_in(profile)]):  # noqa: C419  a list is faster
             return False
-        if ":" not in text or _MEMBER_END().search(profile.text) is None:
-            return True
-        # A name in single quotes needs the slow test.
-        return "'" not in text and not any(map(self._fields.rule, _MEMBER_IN_JSON().findall(profile.text)))
+        return not may_hold_named_value(profile.text, profile.lowered, self._fields.rule)
 
     def mask_text(
         self, text: str, *, name: str = "", marks: SchemaMarks | None = None, must_be_json: bool = False
@@ -143,7 +148,7 @@ class Redactor:
         redactions: list[Redaction] = []
         for n in range(_PASSES):
             if depth and _is_json(text):
-                edits = list(_JsonPass(self, text, depth).edits(marks))
+                edits = _JsonPass(self, text, depth).edits(marks)
             else:
                 edits = list(self._plain_edits(text, name))
             if not edits:
@@ -156,6 +161,10 @@ class Redactor:
     def field_rule(self, name: str) -> str | None:
         """The active rule that masks members of this name."""
         return self._fields.rule(name)
+
+    def is_count(self, name: str, raw: str) -> bool:
+        """Whether a value in JSON is a number under the plural of a field: how many there are."""
+        return raw[0] in "-0123456789" and self._fields.is_plural(name)
 
     def mask_name(self, name: str) -> MaskedText:
         """Mask the name of a member, which may be a value. Names are few, so the results are kept."""
@@ -174,7 +183,7 @@ class Redactor:
         if _MASK_START in plain:
             plain = MASK().sub(lambda match: _BLANK * len(match[0]), plain)
         spans: list[_Span] = [(start, end, rule, False, "shape") for start, end, rule in self._shape_spans(plain, name)]
-        spans += [(*span, "field") for span in self._member_spans(plain)]
+        spans += [(*span, "field") for span in self._named_spans(plain)]
         # A span of nothing but masks is done.
         yield from _merge(folded, [span for span in spans if plain[span[0] : span[1]].strip(_BLANK)])
 
@@ -190,15 +199,15 @@ class Redactor:
         """The active shapes, without those that a text without a digit cannot hold."""
         return self._shapes if profile.has_digit else self._shapes_without_digit
 
-    def _member_spans(self, text: str) -> Iterator[tuple[int, int, str, bool]]:
-        """Yield the values of members in a text, and whether each is a number, which gets quotes."""
-        if ":" not in text or _MEMBER_END().search(text) is None:
-            return
-        for match in _MEMBER().finditer(text):
-            rule = self._fields.rule(match["name"])
-            group = "number" if match["number"] else "value"
-            if rule is not None and match[group].strip():
-                yield *match.span(group), rule, group == "number"
+    def _named_spans(self, text: str) -> Iterator[tuple[int, int, str, bool]]:
+        """Yield the values that stand beside their names, and whether each is a number, which gets quotes."""
+        for value in named_values(text):
+            rule = self._fields.rule(value.name)
+            if rule is None or (value.is_exact and rule in WEAK):
+                continue
+            is_count = value.is_number and self._fields.is_plural(value.name)
+            if text[value.start : value.end].strip() and not is_count:
+                yield value.start, value.end, rule, value.is_number
 
 
 _Span = tuple[int, int, str, bool, RedactionWay]
@@ -253,17 +262,26 @@ def _is_mask(text: str) -> bool:
 
 
 class _Frame:
-    """An object or a list that is being read."""
+    """An object or a list that is being read.
 
-    __slots__ = ("count", "is_key", "is_object", "marks", "name", "names")
+    `labels`: what members such as `key` say of the values beside them, which are in `values` with their places.
+    `flag`: the element of a list before this one, if it is the flag of a command.
+    """
 
-    def __init__(self, *, is_object: bool, marks: SchemaMarks | None) -> None:
+    __slots__ = ("count", "edits", "flag", "is_key", "is_object", "labels", "marks", "name", "names", "start", "values")
+
+    def __init__(self, start: int, edits: int, *, is_object: bool, marks: SchemaMarks | None) -> None:
+        self.start = start
+        self.edits = edits
         self.is_object = is_object
         self.marks = marks
         self.is_key = is_object
         self.name = ""
         self.names: dict[str, int] = {}
         self.count = 0
+        self.flag = ""
+        self.labels: list[str] = []
+        self.values: list[tuple[int, int, str]] = []
 
 
 class _Hidden(NamedTuple):
@@ -283,42 +301,84 @@ class _JsonPass:
         self._depth = depth
         self._frames: list[_Frame] = []
         self._hidden: _Hidden | None = None
+        self._edits: list[_Edit] = []
 
-    def edits(self, marks: SchemaMarks | None) -> Iterator[_Edit]:
-        """Yield the edits in order."""
+    def edits(self, marks: SchemaMarks | None) -> list[_Edit]:
+        """The edits in order."""
         for token in _TOKEN().finditer(self._text):
             start, end = token.span()
             first = self._text[start]
             frame = self._frames[-1] if self._frames else None
             if first in "]}":
-                self._frames.pop()
-                yield from self._end_hidden(start, end)
+                self._end_frame(start, end)
             elif frame is not None and first in ":,":
                 frame.is_key = first == "," and frame.is_object
                 frame.count += first == ","
             elif frame is not None and frame.is_key:
-                yield from self._name_edits(start, end, frame)
+                self._edits += self._name_edits(start, end, frame)
             else:
                 here = _marks_here(frame, marks)
                 rule, way = self._rule_here(frame, here)
                 if first in "{[":
                     if self._hidden is None and rule is not None:
                         self._hidden = _Hidden(len(self._frames), start, Redaction(rule, way, self._place()))
-                    self._frames.append(_Frame(is_object=first == "{", marks=here))
+                    self._frames.append(_Frame(start, len(self._edits), is_object=first == "{", marks=here))
                 elif self._hidden is None:
-                    yield from self._leaf_edits(start, end, rule, way)
+                    self._edits += self._leaf_edits(start, end, rule, way)
+                    self._note_leaf(start, end, frame)
+        return self._edits
 
-    def _end_hidden(self, start: int, end: int) -> Iterator[_Edit]:
-        """Yield the edit of an object or a list that is masked whole, when its end is reached."""
+    def _end_frame(self, start: int, end: int) -> None:
+        """Leave an object or a list. One that is masked whole gets its edit, as do values that a label names."""
+        frame = self._frames.pop()
         hidden = self._hidden
-        if hidden is not None and len(self._frames) == hidden.depth:
+        if hidden is not None:
+            if len(self._frames) > hidden.depth:
+                return
             self._hidden = None
             if self._text[hidden.start + 1 : start].strip():
-                yield _Edit(hidden.start, end, f'"{mask(hidden.redaction.rule)}"', (hidden.redaction,))
+                self._edits.append(_Edit(hidden.start, end, f'"{mask(hidden.redaction.rule)}"', (hidden.redaction,)))
+        labels = frame.labels if frame.values else ()
+        rule = next(filter(None, map(self._redactor.field_rule, labels)), None)
+        if rule is not None:
+            self._mask_labelled(frame, rule)
+        around = self._frames[-1] if self._frames else None
+        if around is not None:
+            around.flag = ""
+            if around.is_object and is_labelled_value(around.name) and self._text[frame.start + 1 : start].strip():
+                around.values.append((frame.start, end, self._place()))
+
+    def _mask_labelled(self, frame: _Frame, rule: str) -> None:
+        """Mask the values of an object that a label in it names, in place of what was masked inside of them."""
+        edits = self._edits[frame.edits :]
+        for start, end, place in frame.values:
+            if not any(edit.start == start and _is_mask(edit.text.strip('"')) for edit in edits):
+                edits = [edit for edit in edits if not start <= edit.start < end]
+                edits.append(_Edit(start, end, f'"{mask(rule)}"', (Redaction(rule, "field", place),)))
+        self._edits[frame.edits :] = sorted(edits, key=lambda edit: edit.start)
+
+    def _note_leaf(self, start: int, end: int, frame: _Frame | None) -> None:
+        """Note a label, a value that a label may name, or the flag of a command."""
+        if frame is None:
+            return
+        raw = self._text[start:end]
+        content = _decode_text(raw) if raw[0] == '"' else ""
+        if not frame.is_object:
+            flag = FLAG().fullmatch(content) if content.startswith("-") else None
+            frame.flag = flag["name"] if flag else ""
+        elif is_label(frame.name):
+            frame.labels.append(label_of(content))
+        elif is_labelled_value(frame.name) and raw not in _NO_VALUES and raw.strip('" ') and not _is_mask(content):
+            frame.values.append((start, end, self._place()))
 
     def _rule_here(self, frame: _Frame | None, here: SchemaMarks | None) -> tuple[str | None, RedactionWay]:
         """The rule that masks the value that begins now, be it a text, an object or a list."""
-        by_name = self._redactor.field_rule(frame.name) if frame is not None and frame.is_object else None
+        by_name = None
+        if frame is not None and frame.is_object:
+            by_name = self._redactor.field_rule(frame.name)
+        elif frame is not None and frame.flag:
+            by_name = self._redactor.field_rule(frame.flag)
+            by_name = None if by_name in WEAK else by_name
         marked = here.rule if here is not None else None
         if marked is not None:
             return (by_name or marked) if marked == UNNAMED else marked, "schema"
@@ -343,6 +403,10 @@ class _JsonPass:
         content = _decode_text(raw) if is_text else raw
         # No value is nothing to mask; true and false say nothing of a person, unless a schema marks them.
         is_value = raw not in _NO_VALUES if way == "field" else raw != "null"
+        if rule is not None and way == "field":
+            frame = self._frames[-1]
+            is_next_flag = not frame.is_object and FLAG().fullmatch(content) is not None
+            is_value = is_value and not is_next_flag and not self._redactor.is_count(frame.name, raw)
         if rule is not None and is_value and content.strip() and not _is_mask(content):
             yield _Edit(start, end, f'"{mask(rule)}"', (Redaction(rule, way, self._place()),))
         elif not _is_short_word(content) and (is_text or len(raw) >= _LEAST_DIGITS):

@@ -18,6 +18,7 @@ __all__ = [
     "REDACTIONS",
     "RULES",
     "UNNAMED",
+    "WEAK",
     "FieldNames",
     "RedactionRule",
     "RedactionWay",
@@ -196,6 +197,9 @@ REDACTIONS = frozenset(rule.name for rule in RULES)
 ALWAYS_ACTIVE = tuple(rule.name for rule in RULES if rule.secret)
 """Rules about secrets: no prompt needs one, so a pack cannot switch them off."""
 
+WEAK = frozenset(rule.name for rule in RULES if rule.weak)
+"""Rules whose fields are words for other things too: `name` is that of a file, `address` that of a server."""
+
 UNNAMED = "x-redact"
 """The name in the mask of a property whose schema says `x-redact: true` and whose name no rule knows."""
 
@@ -221,6 +225,9 @@ _OTHER_ADDRESSES = frozenset(
 )
 """What stands before `address` where it is not where a person lives."""
 
+_OTHER_PLURALS = frozenset({"authorization", "bearer", "cell", "mail", "pan", "tin", "token", "zip"})
+"""Fields whose plural is a word for something else: `tokens` are most often counted, `cells` those of a table."""
+
 
 def _names_of(fields: Collection[str]) -> Iterator[str]:
     """Yield each name of a member, and the same in one word: `card_number`, `cardnumber`."""
@@ -238,29 +245,44 @@ class FieldNames:
         for rule in RULES:
             for name in _names_of(rule.fields) if rule.name in active else ():
                 self._rules.setdefault(name, rule.name)
-        self._memo: dict[str, str | None] = {}
+        self._memo: dict[str, tuple[str | None, bool]] = {}
 
     def rule(self, name: str) -> str | None:
         """The rule that masks the value of a member of this name; None when no active rule does."""
+        return self._look_up(name)[0]
+
+    def is_plural(self, name: str) -> bool:
+        """Whether a name is the plural of a field that is listed in the singular."""
+        return self._look_up(name)[1]
+
+    def _look_up(self, name: str) -> tuple[str | None, bool]:
         try:
             return self._memo[name]
         except KeyError:
             if len(self._memo) >= _MEMO_LIMIT:
                 self._memo.clear()
-            rule = self._memo[name] = self._find(name)
-            return rule
+            entry = self._memo[name] = self._find(name)
+            return entry
 
-    def _find(self, name: str) -> str | None:
+    def _find(self, name: str) -> tuple[str | None, bool]:
         # A name that was masked says nothing of its value. The last words of a long name say what it is.
         name = fold((MASK().sub("", name) if name.startswith("[") else name)[-_NAME_LENGTH:]).text
         words = [word.lower() for word in _WORDS().findall(name)]
         while len(words) > 1 and (words[-1] in _TAIL or words[-1].isdigit()):
             words.pop()
+        rule = self._of_words(words)
+        if rule is not None or not words or not words[-1].endswith("s"):
+            return rule, False
+        rule = self._of_words([*words[:-1], words[-1][:-1]], is_plural=True)
+        return rule, rule is not None
+
+    def _of_words(self, words: list[str], *, is_plural: bool = False) -> str | None:
         whole = "_".join(words)
         if f"={whole}" in self._rules:
-            return self._rules[f"={whole}"]
+            return None if is_plural and whole in _OTHER_PLURALS else self._rules[f"={whole}"]
         for start in range(len(words)):
-            rule = self._rules.get("_".join(words[start:]))
+            name = "_".join(words[start:])
+            rule = None if is_plural and name in _OTHER_PLURALS else self._rules.get(name)
             if rule is not None and not (rule == "address" and start and words[start - 1] in _OTHER_ADDRESSES):
                 return rule
         return None

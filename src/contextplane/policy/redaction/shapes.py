@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from contextplane.policy.detect.personal_data import CARD, is_luhn_valid, may_hold_number, national_number_spans
+from contextplane.policy.detect.personal_data import SPLIT_CARD, is_luhn_valid, may_hold_number, national_number_spans
 from contextplane.policy.redaction.numbers import (
     CARD_ISSUER,
     COMMON_CARD,
@@ -16,6 +16,7 @@ from contextplane.policy.redaction.numbers import (
     has_verhoeff_check,
     iban_length,
     is_gstin,
+    is_in_column,
 )
 from contextplane.policy.regex_safety import LazyPattern, lazy_regex
 
@@ -88,7 +89,7 @@ class TextProfile:
 
 
 _OUTLINE = bytes(48 if chr(code) in "0123456789" else 65 if chr(code).isalpha() else code for code in range(128)) * 2
-_GAPS, _MANY_DIGITS, _PAN_OUTLINE = b" .-()/+", b"0" * 8, b"AAAAA0000A"
+_GAPS, _MANY_DIGITS, _PAN_OUTLINE = b" .-()/+_\t\r\n", b"0" * 8, b"AAAAA0000A"
 _WORD = lazy_regex(r"[a-z]+")
 _DIGIT = lazy_regex(r"[0-9]")
 _REFERENCE_REACH = 40
@@ -172,17 +173,29 @@ _MACHINE_LINE = lazy_regex(r"(?<![0-9A-Za-z<])P[A-Z<][A-Z]{3}[A-Z<]{39}(?:\s{1,2
 
 
 _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
+_COMMON_GAPS = str.maketrans("", "", " .-")
 
 
 def _cards(profile: TextProfile) -> Iterator[Span]:
-    for match in CARD().finditer(profile.numbers):
-        digits = "".join(filter(str.isdigit, match[0]))
-        gaps = match[0].translate(_WITHOUT_DIGITS)
-        # One dot alone is that of a fraction. In one piece, a number of a rare form may be that of a record.
-        if gaps == "." or not CARD_ISSUER().match(digits) or not is_luhn_valid(digits):
-            continue
-        if gaps or COMMON_CARD().match(digits) or not profile.is_reference(match.start()):
+    text = profile.numbers
+    match = SPLIT_CARD().search(text)
+    while match is not None:
+        is_card = _is_card(match, profile)
+        if is_card:
             yield match.span()
+        # A group that is no part of a number may stand before one.
+        match = SPLIT_CARD().search(text, match.end() if is_card else match.start() + 1)
+
+
+def _is_card(match: re.Match[str], profile: TextProfile) -> bool:
+    digits = "".join(filter(str.isdigit, match[0]))
+    gaps = match[0].translate(_WITHOUT_DIGITS)
+    # One dot alone is that of a fraction. In one piece, a number of a rare form may be that of a record.
+    if gaps == "." or not CARD_ISSUER().match(digits) or not is_luhn_valid(digits):
+        return False
+    if not gaps:
+        return COMMON_CARD().match(digits) is not None or not profile.is_reference(match.start())
+    return not gaps.translate(_COMMON_GAPS) or not is_in_column(match)
 
 
 def _pans(profile: TextProfile) -> Iterator[Span]:
