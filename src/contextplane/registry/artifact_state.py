@@ -3,6 +3,7 @@
 A state belongs to a digest: new bytes start at draft.
 
     draft -> linted -> reviewed -> signed -> published -> pinned -> observed -> promoted | rolled back
+    draft | linted | reviewed | signed -> withdrawn -> draft
                                              published -> deprecated -> revoked
 
 The fold is pure: verified events in, a state out. The same events always give the same state.
@@ -21,8 +22,10 @@ from msgspec.structs import replace
 
 from contextplane.model.artifact import ArtifactKind
 from contextplane.model.ids import Digest, PackRef
+from contextplane.model.keys import OWNER
 from contextplane.model.value import Value
-from contextplane.registry.errors import ArtifactUnknown, TransitionRefused
+from contextplane.registry.authority import PUBLISHER
+from contextplane.registry.errors import ActorNotAllowed, ArtifactUnknown, TransitionRefused
 from contextplane.registry.events import (
     Actor,
     CatalogReference,
@@ -34,6 +37,7 @@ from contextplane.registry.events import (
     Signed,
     Verdict,
     VerifiedEvent,
+    Withdrawn,
     kind_of,
 )
 
@@ -62,13 +66,14 @@ REQUIRED_REVIEWS: dict[ArtifactKind, tuple[str, ...]] = {
 RotationLookup = Callable[[str], frozenset[str]]
 """Maps a key id to all keys linked to it by rotation, itself included."""
 
-Stage = Literal["unknown", "draft", "linted", "reviewed", "signed", "published", "deprecated", "revoked"]
+Stage = Literal["unknown", "draft", "linted", "reviewed", "signed", "withdrawn", "published", "deprecated", "revoked"]
 
 ALLOWED_STAGES: dict[str, tuple[Stage, ...]] = {
-    "drafted": ("unknown",),
+    "drafted": ("unknown", "withdrawn"),
     "linted": ("draft", "linted", "reviewed", "signed"),
     "reviewed": ("linted", "reviewed", "signed"),
     "signed": ("reviewed", "signed"),
+    "draft_withdrawn": ("draft", "linted", "reviewed", "signed"),
     "published": ("signed",),
     "deprecated": ("published",),
     "revoked": ("published", "deprecated"),
@@ -119,6 +124,7 @@ class ReviewRecord(Value, frozen=True):
 class ArtifactState(Value, frozen=True):
     """A digest before publication.
 
+    `author`: the key that recorded it first, also if it was withdrawn and recorded again.
     `needed`: the roles that must review it. `signers`: the keys that signed it.
     `unrevoked`: the state that ignores revocations; None if it is the same.
     """
@@ -203,15 +209,21 @@ class ArtifactState(Value, frozen=True):
 
     def _after(self, verified: VerifiedEvent) -> "ArtifactState":
         change = verified.change
-        if not isinstance(change, Drafted | Linted | Review | Signed):
+        if not isinstance(change, Drafted | Linted | Review | Signed | Withdrawn):
             raise EventInvalid(f"{kind_of(change)} is no change of an artifact", at=verified.event.subject)
         refuse_transition(kind_of(change), self.stage, at=str(self.ref or self.digest))
         state = replace(self, seq=verified.event.seq, head=verified.digest)
         match change:
             case Drafted():
-                ref = PackRef(change.id, change.version)
-                return replace(
-                    state, stage="draft", kind=change.kind, ref=ref, issuer=change.issuer, author=verified.by.key_id
+                return ArtifactState(
+                    digest=self.digest,
+                    stage="draft",
+                    seq=state.seq,
+                    head=state.head,
+                    kind=change.kind,
+                    ref=PackRef(change.id, change.version),
+                    issuer=change.issuer,
+                    author=self.author or verified.by.key_id,
                 )
             case Linted():
                 needed = tuple(dict.fromkeys((*REQUIRED_REVIEWS[self.kind], *change.roles)))
@@ -220,12 +232,26 @@ class ArtifactState(Value, frozen=True):
                 return _with_review_stage(replace(state, reviews=_with_review(self, change, verified)))
             case Signed():
                 return _with_signature(state, change, verified.by)
+            case Withdrawn():
+                self._check_withdrawal(verified.by)
+                return state if verified.by.revoked else replace(state, stage="withdrawn")
+
+    def _check_withdrawal(self, actor: Actor) -> None:
+        """Refuse a withdrawal by a key that is neither the author's nor of a publisher of the issuer."""
+        is_publisher = actor.holds(PUBLISHER, self.issuer) or actor.holds(OWNER, self.issuer)
+        if self.author not in actor.rotated_keys and not is_publisher:
+            raise ActorNotAllowed(
+                f"key {actor.key_id[:16]} may not withdraw it: this needs its author, or a publisher of {self.issuer}",
+                at=str(self.ref),
+                hint="'ctx keys list' shows the roles of keys",
+                details={"key_id": actor.key_id, "change": "draft_withdrawn", "issuer": self.issuer},
+            )
 
 
 def _after_or_none(state: ArtifactState, verified: VerifiedEvent) -> ArtifactState | None:
     try:
         return state._after(verified)  # noqa: SLF001  the same class
-    except TransitionRefused:
+    except (TransitionRefused, ActorNotAllowed):
         return None
 
 
@@ -246,6 +272,8 @@ def _with_review(state: ArtifactState, change: Review, verified: VerifiedEvent) 
 
 def _with_review_stage(state: ArtifactState) -> ArtifactState:
     """Set the stage: reviewed if no role is missing and no rejection stands; else signatures are void."""
+    if state.stage == "withdrawn":
+        return state
     if state.missing or state.rejected:
         return replace(state, stage="linted", signers=(), envelope="")
     return state if state.stage == "signed" else replace(state, stage="reviewed")

@@ -35,6 +35,7 @@ RIGHTS: dict[str, Right] = {
     "linted": "anybody",
     "reviewed": "reviewer",
     "signed": "issuer",
+    "draft_withdrawn": "anybody",  # its author or a publisher: only the fold knows the author (artifact_state.py)
     "published": "publisher",
     "deprecated": "publisher",
     "revoked": "publisher",

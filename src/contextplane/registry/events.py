@@ -66,6 +66,7 @@ __all__ = [
     "Verdict",
     "VerifiedEvent",
     "VersionChange",
+    "Withdrawn",
     "check_change",
     "kind_of",
     "objects_of",
@@ -141,6 +142,10 @@ class Signed(Document, frozen=True, tag_field="change", tag="signed"):
 
     envelope: _Digest
     threshold: Annotated[int, Meta(ge=1, le=16)]
+
+
+class Withdrawn(Document, frozen=True, tag_field="change", tag="draft_withdrawn"):
+    """The draft is given up: it cannot be reviewed, signed or published, unless it is recorded again."""
 
 
 # --- the life of a version: registry/version/<id>@<X.Y.Z> -------------------------------------------------------------
@@ -306,7 +311,7 @@ class EnvironmentProtected(Document, frozen=True, tag_field="change", tag="envir
     """They may not. An environment is protected until it is opened."""
 
 
-ArtifactChange = Drafted | Linted | Review | Signed
+ArtifactChange = Drafted | Linted | Review | Signed | Withdrawn
 VersionChange = (
     Published | Deprecated | Revoked | RefreshRequired | RefreshReported | IncidentOpened | IncidentClosed | Observed
 )

@@ -24,6 +24,7 @@ from contextplane.registry.events import (
     Review,
     Revoked,
     Signed,
+    Withdrawn,
     kind_of,
 )
 from contextplane.registry.streams import artifact_stream, version_stream
@@ -39,10 +40,11 @@ REPORT, ENVELOPE = (str(Digest.of(data)) for data in OBJECTS.values())
 # The lifecycle as the contract has it: which stage can follow which.
 NEXT = {
     "unknown": {"draft"},
-    "draft": {"linted"},
-    "linted": {"linted", "reviewed"},
-    "reviewed": {"reviewed", "linted", "signed"},
-    "signed": {"signed", "linted", "reviewed"},
+    "draft": {"linted", "withdrawn"},
+    "linted": {"linted", "reviewed", "withdrawn"},
+    "reviewed": {"reviewed", "linted", "signed", "withdrawn"},
+    "signed": {"signed", "linted", "reviewed", "withdrawn"},
+    "withdrawn": {"draft"},
 }
 AFTER = {
     "nothing": {"published"},
@@ -59,6 +61,7 @@ artifact_changes = st.one_of(
     ),
     st.builds(Review, role=st.sampled_from(REVIEW_ROLES), verdict=st.just("approve")),
     st.builds(Signed, envelope=st.just(ENVELOPE), threshold=st.sampled_from([1, 2])),
+    st.just(Withdrawn()),
 )
 version_changes: st.SearchStrategy[Change] = st.one_of(
     st.just(
@@ -131,6 +134,8 @@ def test_an_artifact_takes_no_way_but_that_of_the_table(steps: list[tuple[Change
             continue
         assert stage in ALLOWED_STAGES[kind_of(change)]
         assert state.stage in NEXT[stage]
+        if isinstance(change, Drafted):
+            assert (state.reviews, state.signers, state.envelope, state.report) == ((), (), "", "")
         stage = state.stage
         if stage in {"reviewed", "signed"}:
             approving = {(review.role, review.key_id) for review in state.reviews if review.verdict == "approve"}
