@@ -31,7 +31,8 @@ from contextplane.registry.writer import PlannedChange, RegistryWriter
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.compatibility import RuntimeCapabilities
 from contextplane.trust.dsse import Statement, encode_base64
-from contextplane.trust.keyring import KeyTrust, TrustedKeys, sign_change
+from contextplane.trust.keyring import TrustedKeys, sign_change
+from contextplane.trust.keyring_events import KeyTrust
 from contextplane.trust.keyring_stream import append_change, follow_keyring
 from contextplane.trust.merkle import StreamTree, consistency_proof
 from contextplane.trust.verify import TrustContext, sign

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contextplane.trust.keyring import KeyRevocation
+from contextplane.trust.keyring_events import KeyRevocation
 from tests.support.cases import cases
 from tests.surfaces.commands import Result, ctx
 from tests.surfaces.registries import at_office, pack_file, prepared

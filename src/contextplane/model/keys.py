@@ -10,7 +10,7 @@ from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 
-__all__ = ["OWNER", "Issuer", "KeyState", "PublicKey", "PublicKeyInvalid", "TrustedKey"]
+__all__ = ["LOG", "OWNER", "WITNESS", "Issuer", "KeyState", "PublicKey", "PublicKeyInvalid", "TrustedKey"]
 
 
 # The constant prefix that RFC 8410 puts before the 32 bytes of an Ed25519 key.
@@ -67,6 +67,12 @@ def _key_id(raw: bytes) -> str:
 
 OWNER = "owner"
 """The role of a key that may change the keyring."""
+
+LOG = "log"
+"""The role of a key that may sign checkpoints of the registry. Every act on the registry ends with one."""
+
+WITNESS = "witness"
+"""The role of a key that cosigns checkpoints, and nothing else."""
 
 
 KeyState = Literal["valid", "not_yet_valid", "expired", "revoked"]

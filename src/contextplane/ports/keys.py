@@ -3,6 +3,7 @@
 A private key is no value here and has no form: the holder of a `Signer` can sign with it and cannot read it.
 """
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from contextplane.model.keys import Issuer, PublicKey
@@ -45,4 +46,8 @@ class Keyring(Protocol):
 
     def issuers_of(self, key_id: str) -> tuple[str, ...]:
         """The names of all issuers that have this key."""
+        ...
+
+    def people_of(self, key_ids: Iterable[str]) -> frozenset[frozenset[str]]:
+        """The people who hold these keys, each as the keys that were rotated into each other."""
         ...

@@ -11,14 +11,17 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal
 
+from msgspec.structs import replace
+
 from contextplane.model.ids import Digest
 from contextplane.model.keys import OWNER, PublicKey
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import StreamsView
 from contextplane.registry.errors import ActorNotAllowed
 from contextplane.registry.events import Actor, Change, EventInvalid, Grant, RegistryEvent, Review, kind_of
-from contextplane.trust.dsse import Envelope, decode_base64
-from contextplane.trust.keyring import KEYRING, KeyringEvent, KeyRotation, TrustedKeys, apply_change, read_keyring_event
+from contextplane.trust.dsse import Envelope
+from contextplane.trust.keyring import TrustedKeys, apply_change
+from contextplane.trust.keyring_events import KEYRING, KeyringEvent, read_keyring_event
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten
 
 __all__ = ["OPERATOR", "PUBLISHER", "RIGHTS", "KeyringHistory", "Right", "authorise"]
@@ -157,15 +160,17 @@ class KeyringHistory:
 
         A later rotation does not count: a person who takes over a colleague's key was another person before that.
         """
-        return self._rotations[seq].get(key_id, frozenset({key_id}))
+        return self.at(seq).person(key_id)
 
     @cached_property
     def _versions(self) -> tuple[TrustedKeys, ...]:
-        keys = TrustedKeys()
+        keys = TrustedKeys(origin=self.now.origin)
         versions = [keys]
         for event, head in self._events:
             at = Timestamp.parse(event.at)
-            keys = TrustedKeys(seq=event.seq, head=head, as_of=at, issuers=apply_change(keys.issuers, event.change, at))
+            sealed = 0 if event.seq == 1 and event.origin else keys.sealed
+            keys = apply_change(replace(keys, sealed=sealed), event.change, at)
+            keys = replace(keys, seq=event.seq, head=head, as_of=at)
             versions.append(keys)
         return tuple(versions)
 
@@ -183,21 +188,6 @@ class KeyringHistory:
         if (len(events), head) != (self.now.seq, self.now.head):
             raise KeyringRewritten("it does not lead to the keyring that is known", at=STREAM)
         return tuple(events)
-
-    @cached_property
-    def _rotations(self) -> tuple[dict[str, frozenset[str]], ...]:
-        """Per keyring version: key id -> all keys linked to it by rotation."""
-        rotations: dict[str, frozenset[str]] = {}
-        versions = [rotations]
-        for event, _ in self._events:
-            change = event.change
-            if isinstance(change, KeyRotation):
-                new = PublicKey(decode_base64(change.key, at="/change/key")).key_id
-                none = frozenset[str]()
-                linked = rotations.get(change.old, none) | rotations.get(new, none) | {change.old, new}
-                rotations = rotations | dict.fromkeys(linked, linked)
-            versions.append(rotations)
-        return tuple(versions)
 
 
 def _grants(keys: TrustedKeys, key_id: str, at: Timestamp) -> tuple[Grant, ...]:

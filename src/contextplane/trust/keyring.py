@@ -1,145 +1,70 @@
 """The keyring: which keys are trusted, as a fold over signed events. It reads no clock and no stream.
 
 The first event trusts the key that signed it, as an owner: that is the decision of the creator of the store. Every
-later event names the one before it and is signed by an owner's key that is valid at its time. Times never go back. A
-revoked key can change nothing any more, even if it writes an earlier time.
+later event names the one before it and is signed by as many owners as the keyring asks for, whose keys are valid at its
+time. Times never go back. A revoked key can change nothing any more, even if it writes an earlier time.
 
-Three parts: the events as they are stored, what each change does to the issuers, and `TrustedKeys`, which folds events
-and checks who may make a change.
+Where the threshold of owners is above one, a change also needs that many signatures by those who own the keyring after
+it: nobody becomes an owner who cannot sign, and no change leaves the keyring to too few.
+
+Keys that were rotated into each other are one person, and count once.
+
+Two parts: what each change does, and `TrustedKeys`, which folds events and checks who may make a change.
 """
 
-from typing import Annotated, ClassVar, assert_never
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, assert_never
 
-import msgspec
-from msgspec import Meta
 from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
-from contextplane.model.json.canonical import canonical
-from contextplane.model.json.errors import JsonRefused
-from contextplane.model.json.parse import parse
-from contextplane.model.keys import OWNER, Issuer, PublicKey, TrustedKey
-from contextplane.model.terms import Identifier
+from contextplane.model.keys import LOG, OWNER, Issuer, PublicKey, TrustedKey
 from contextplane.model.timestamp import NO_TIME, Timestamp
-from contextplane.model.value import Document, Value
+from contextplane.model.value import Value
 from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.trust.dsse import MAX_SIGNATURES, Envelope, decode_base64, make_envelope
+from contextplane.trust.dsse import MAX_SIGNATURES, Envelope, decode_base64
 from contextplane.trust.errors import ClockWentBackwards
+from contextplane.trust.keyring_events import (
+    KEYRING,
+    Change,
+    KeyRevocation,
+    KeyringEvent,
+    KeyringEventInvalid,
+    KeyRotation,
+    KeyTrust,
+    OwnerApproval,
+    OwnerThreshold,
+    Proposal,
+    StoreSealed,
+    ThresholdChange,
+    WitnessThreshold,
+    proposal_message,
+    read_keyring_event,
+    sign_keyring_event,
+)
 
 __all__ = [
-    "KEYRING",
-    "Change",
+    "EventOfOtherStore",
     "IssuerNotFound",
     "KeyNotTrusted",
-    "KeyRevocation",
     "KeyRevokedForGood",
-    "KeyRotation",
-    "KeyTrust",
-    "KeyringEvent",
-    "KeyringEventInvalid",
     "KeyringWithoutOwner",
     "NotAnOwner",
+    "OwnersTooFew",
     "RotatedIntoItself",
-    "ThresholdChange",
+    "StoreSealedAlready",
     "ThresholdUnreachable",
     "TrustedKeys",
     "WindowEmpty",
     "apply_change",
-    "has_lasting_owner",
-    "read_keyring_event",
+    "make_proposal",
     "sign_change",
-    "sign_keyring_event",
 ]
 
-# --- the events ------------------------------------------------------------------------------------------------------
-
-KEYRING = "application/vnd.contextplane.keyring+json"
-"""The payload type of these events, so that no statement can be passed off as one, nor one as a statement."""
-
-_Hex = Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{64})?\Z")]
-_Reason = Annotated[str, Meta(min_length=1, max_length=2000)]
-_Name = Annotated[str, Meta(pattern=r"^(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,63})?\Z")]
-_Roles = Annotated[tuple[Identifier, ...], Meta(max_length=32)]
-
-
-class KeyringEventInvalid(ContextPlaneError):
-    """An event of the keyring that is not one: another form, or not the next one after what is known."""
-
-    code: ClassVar[str] = "keyring_event_invalid"
-    family: ClassVar[Family] = "untrusted"
-
-
-class KeyTrust(Document, frozen=True, tag_field="change", tag="key_trusted"):
-    """An issuer has this key with these roles in this window. It replaces what was recorded before.
-
-    `name`: a label for people. No decision depends on it.
-    """
-
-    issuer: Identifier
-    key: str
-    roles: _Roles
-    valid_from: str
-    valid_until: str | None
-    name: _Name = ""
-
-
-class KeyRotation(Document, frozen=True, tag_field="change", tag="key_rotated"):
-    """A new key replaces an old one for every issuer that has it; both are valid until the old one ends."""
-
-    old: _Hex
-    key: str
-    valid_from: str
-    old_until: str
-    name: _Name = ""
-
-
-class KeyRevocation(Document, frozen=True, tag_field="change", tag="key_revoked"):
-    """A key is not trusted from a time on, by any issuer. It is never trusted again."""
-
-    key_id: _Hex
-    revoked_from: str
-    reason: _Reason
-
-
-class ThresholdChange(Document, frozen=True, tag_field="change", tag="threshold_set"):
-    """The number of keys of an issuer that must sign."""
-
-    issuer: Identifier
-    threshold: int
-
-
-Change = KeyTrust | KeyRotation | KeyRevocation | ThresholdChange
-
-
-class KeyringEvent(Document, frozen=True):
-    """One change of the keyring.
-
-    `previous` is the SHA-256 of the event before it, so that no event can be exchanged without notice.
-    """
-
-    seq: int
-    previous: _Hex
-    at: str
-    change: Change
-
-
-def sign_keyring_event(event: KeyringEvent, signer: Signer) -> bytes:
-    """Sign an event; returns the bytes that are stored."""
-    return make_envelope(KEYRING, canonical(msgspec.to_builtins(event)), signer).to_bytes()
-
-
-def read_keyring_event(payload: bytes) -> KeyringEvent:
-    """Parse the payload of a stored event."""
-    try:
-        return msgspec.convert(parse(payload).value, KeyringEvent)
-    except (JsonRefused, msgspec.ValidationError) as error:
-        raise KeyringEventInvalid(f"not an event of a keyring: {error}", hint="restore the catalog") from error
-
+Issuers = tuple[Issuer, ...]
 
 # --- what a change does ----------------------------------------------------------------------------------------------
-
-Issuers = tuple[Issuer, ...]
 
 
 class KeyNotTrusted(ContextPlaneError):
@@ -184,28 +109,57 @@ class ThresholdUnreachable(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-def apply_change(issuers: Issuers, change: Change, at: Timestamp) -> Issuers:
-    """Return the issuers after a change at a time. Whether the signer may make it is not checked here."""
+class StoreSealedAlready(ContextPlaneError):
+    """A store of this format would be sealed into it again."""
+
+    code: ClassVar[str] = "store_sealed_already"
+    family: ClassVar[Family] = "refused"
+
+
+def apply_change(  # noqa: PLR0911  one for each change
+    keys: "TrustedKeys", change: Change, at: Timestamp
+) -> "TrustedKeys":
+    """Return the keyring with a change at a time. Whether the signers may make it is not checked here."""
     match change:
         case KeyTrust():
-            return _apply_trust(issuers, change)
+            return replace(keys, issuers=_apply_trust(keys.issuers, change))
         case KeyRotation():
-            return _apply_rotation(issuers, change)
+            new = PublicKey(decode_base64(change.key, at="/change/key")).key_id
+            return replace(
+                keys, issuers=_apply_rotation(keys.issuers, change), people=_link(keys.people, change.old, new)
+            )
         case KeyRevocation():
-            return _apply_revocation(issuers, change)
+            return replace(keys, issuers=_apply_revocation(keys.issuers, change))
         case ThresholdChange():
-            return _apply_threshold(issuers, change, at)
+            return replace(keys, issuers=_apply_threshold(keys, change, at))
+        case OwnerThreshold():
+            return replace(keys, owner_threshold=change.threshold)
+        case WitnessThreshold():
+            return replace(keys, witnesses=change.witnesses)
+        case StoreSealed():
+            if keys.sealed is not None:
+                raise StoreSealedAlready("it has this format already")
+            return replace(keys, issuers=_with_log_role(keys.issuers), sealed=change.entries)
         case _:
             assert_never(change)
 
 
-def has_lasting_owner(issuers: Issuers) -> bool:
-    """Whether some owner's key has no end and no revocation."""
-    return any(
-        OWNER in key.roles and key.valid_until is None and key.revoked_from is None
+def _with_log_role(issuers: Issuers) -> Issuers:
+    """Give the role `log` to every key that has a role: it could sign checkpoints in the first format."""
+    return tuple(
+        replace(
+            issuer,
+            keys=tuple(
+                replace(key, roles=tuple(sorted({*key.roles, LOG}))) if key.roles else key for key in issuer.keys
+            ),
+        )
         for issuer in issuers
-        for key in issuer.keys
     )
+
+
+def _link(people: tuple[frozenset[str], ...], old: str, new: str) -> tuple[frozenset[str], ...]:
+    linked = frozenset({old, new}).union(*(person for person in people if old in person or new in person))
+    return (*(person for person in people if not person & linked), linked)
 
 
 def _apply_trust(issuers: Issuers, change: KeyTrust) -> Issuers:
@@ -232,7 +186,7 @@ def _apply_rotation(issuers: Issuers, change: KeyRotation) -> Issuers:
         if old is None:
             continue
         is_known = True
-        new = replace(_trusted_key(change.key, change.valid_from, None, old.roles), name=change.name)
+        new = replace(_trusted_key(change.key, change.valid_from, change.valid_until, old.roles), name=change.name)
         if (present := issuer.key(new.key.key_id)) is not None:
             # What it signed before stays signed by a key that was valid then.
             since = min(new.valid_from, present.valid_from)
@@ -260,15 +214,15 @@ def _apply_revocation(issuers: Issuers, change: KeyRevocation) -> Issuers:
     return issuers
 
 
-def _apply_threshold(issuers: Issuers, change: ThresholdChange, at: Timestamp) -> Issuers:
-    issuer = next((issuer for issuer in issuers if issuer.name == change.issuer), None)
+def _apply_threshold(keys: "TrustedKeys", change: ThresholdChange, at: Timestamp) -> Issuers:
+    issuers, issuer = keys.issuers, keys.issuer(change.issuer)
     if issuer is None:
         raise IssuerNotFound(f"{change.issuer} has no key", hint="'ctx keys trust' adds one")
-    able = sum(key.state_at(at) in ("valid", "not_yet_valid") for key in issuer.keys)
+    able = len(keys.people_of(key.key.key_id for key in issuer.keys if key.state_at(at) in ("valid", "not_yet_valid")))
     if not 1 <= change.threshold <= min(able, MAX_SIGNATURES):
         raise ThresholdUnreachable(
-            f"{change.threshold} signatures of {change.issuer}, which has {able} good keys",
-            hint="trust more keys first",
+            f"{change.threshold} signatures of {change.issuer}, which has good keys of {able} people",
+            hint="trust keys of more people first",
         )
     return _replace_issuer(issuers, replace(issuer, threshold=change.threshold))
 
@@ -311,20 +265,43 @@ class NotAnOwner(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
+class OwnersTooFew(ContextPlaneError):
+    """A change of the keyring that fewer owners signed than it takes, before the change or after it."""
+
+    code: ClassVar[str] = "keyring_owners_too_few"
+    family: ClassVar[Family] = "untrusted"
+
+
 class KeyringWithoutOwner(ContextPlaneError):
-    """A change after which no owner's key would last, so that the keyring could never be changed again."""
+    """A change after which too few owners' keys would last, so that the keyring could never be changed again."""
 
     code: ClassVar[str] = "keyring_without_owner"
     family: ClassVar[Family] = "refused"
 
 
+class EventOfOtherStore(ContextPlaneError):
+    """A signed event that was made for another store."""
+
+    code: ClassVar[str] = "event_of_other_store"
+    family: ClassVar[Family] = "untrusted"
+
+
 class TrustedKeys(Value, frozen=True):
-    """A keyring after `seq` events, the last of which has the digest `head`. Clients store it as JSON."""
+    """A keyring after `seq` events, the last of which has the digest `head`.
+
+    `origin`: the log of the store that it belongs to; every event must name it. `people`: keys that were rotated into
+    each other. `sealed`: how many entries of the log have the first format; None: the whole store has it.
+    """
 
     seq: int = 0
     head: str = ""
     as_of: Timestamp = NO_TIME
     issuers: tuple[Issuer, ...] = ()
+    origin: str = ""
+    people: tuple[frozenset[str], ...] = ()
+    owner_threshold: int = 1
+    witnesses: int = 0
+    sealed: int | None = None
 
     def issuer(self, name: str) -> Issuer | None:
         return next((issuer for issuer in self.issuers if issuer.name == name), None)
@@ -332,38 +309,77 @@ class TrustedKeys(Value, frozen=True):
     def issuers_of(self, key_id: str) -> tuple[str, ...]:
         return tuple(issuer.name for issuer in self.issuers if issuer.key(key_id) is not None)
 
+    def person(self, key_id: str) -> frozenset[str]:
+        """All keys linked to a key by rotation, itself included: the keys of one person."""
+        return next((person for person in self.people if key_id in person), frozenset({key_id}))
+
+    def people_of(self, key_ids: Iterable[str]) -> frozenset[frozenset[str]]:
+        """The people who hold these keys."""
+        return frozenset(map(self.person, key_ids))
+
     def after(self, body: bytes, check: SignatureCheck) -> "TrustedKeys":
         """Verify one more event and return the keyring after it."""
-        # (1) an envelope with an event in it, (2) the next one in the chain, (3) not earlier than the one before
+        # (1) an envelope with an event in it, (2) the next one in the chain, (3) of this store, and not earlier
         envelope = Envelope.parse(body, payload_type=KEYRING)
         event = read_keyring_event(envelope.payload)
         if (event.seq, event.previous) != (self.seq + 1, self.head):
             raise KeyringEventInvalid(
                 f"event {event.seq} does not follow event {self.seq}", hint="events were changed or left out"
             )
+        self._check_origin(event)
         at = Timestamp.parse(event.at)
         if at < self.as_of:
             raise ClockWentBackwards(
                 f"a change at {at}, after one at {self.as_of}", hint="set the clock of the machine that writes"
             )
-        # (4) signed by an owner, (5) allowed by the state of the keyring, (6) and an owner remains
-        self._authorise(envelope, event.change, at, check)
-        issuers = apply_change(self.issuers, event.change, at)
-        if not has_lasting_owner(issuers):
+        # (4) signed by enough owners, (5) allowed by the state of the keyring, (6) and enough owners remain
+        owners = self._owners(at) if self.seq else _founders(event.change)
+        self._check_signers(_signers(envelope, event, owners, check))
+        after = apply_change(self, event.change, at)
+        after._check_new_owners(_signers(envelope, event, after._owners(at), check))  # noqa: SLF001  the same class
+        lasting = len(after.people_of(after.lasting_owners()))
+        if lasting < after.owner_threshold:
             raise KeyringWithoutOwner(
-                "no owner's key without an end would be left",
+                "no owner's key without an end would be left"
+                if not lasting
+                else f"{lasting} owners without an end would be left, and {after.owner_threshold} must sign",
                 hint="trust another key as owner first, or rotate this one",
             )
-        return TrustedKeys(seq=event.seq, head=Digest.of(body).hex, as_of=at, issuers=issuers)
+        sealed = 0 if not event.seq - 1 and event.origin else after.sealed
+        return replace(after, seq=event.seq, head=Digest.of(body).hex, as_of=at, sealed=sealed)
 
-    def _authorise(self, envelope: Envelope, change: Change, at: Timestamp, check: SignatureCheck) -> None:
-        owners = self._owners(at) if self.seq else _founders(change)
-        for signature in envelope.signatures:
-            if any(check.holds(key, signature.value, envelope.pae) for key in owners):
-                return
-        raise NotAnOwner(
-            "not signed by an owner of this keyring", at="/signatures", hint="'ctx keys list' shows who that is"
+    def lasting_owners(self) -> Iterable[str]:
+        """The ids of owners' keys that have no end and no revocation."""
+        return (
+            key.key.key_id
+            for issuer in self.issuers
+            for key in issuer.keys
+            if OWNER in key.roles and key.valid_until is None and key.revoked_from is None
         )
+
+    def _check_origin(self, event: KeyringEvent) -> None:
+        is_old = not event.origin and self.sealed is None and not isinstance(event.change, StoreSealed)
+        if not is_old and event.origin != self.origin:
+            raise EventOfOtherStore(
+                f"it was made for {event.origin[:120] or 'no store'}, not for {self.origin}",
+                hint="the catalog was changed; restore it from a copy",
+            )
+
+    def _check_signers(self, signers: frozenset[str]) -> None:
+        """Refuse a change that too few owners signed."""
+        people = len(self.people_of(signers))
+        if not people:
+            raise NotAnOwner(
+                "not signed by an owner of this keyring", at="/signatures", hint="'ctx keys list' shows who that is"
+            )
+        if people < self.owner_threshold:
+            raise _too_few_error(f"signed by {people} of the {self.owner_threshold} owners that it takes")
+
+    def _check_new_owners(self, signers: frozenset[str]) -> None:
+        """Refuse a change to this keyring that too few of its owners signed: each shows that they can sign."""
+        people = len(self.people_of(signers))
+        if 1 < self.owner_threshold > people:
+            raise _too_few_error(f"signed by {people} of those who own it afterwards, and {self.owner_threshold} must")
 
     def _owners(self, at: Timestamp) -> list[PublicKey]:
         """Keys that may change the keyring at a time.
@@ -378,16 +394,43 @@ class TrustedKeys(Value, frozen=True):
         ]
 
 
+def _signers(
+    envelope: Envelope, event: KeyringEvent, owners: Sequence[PublicKey], check: SignatureCheck
+) -> frozenset[str]:
+    """The ids of the owners who signed an event, or approved its proposal."""
+    messages = [(signature.value, envelope.pae) for signature in envelope.signatures]
+    approved = proposal_message(event) if event.approvals else b""
+    messages += [(decode_base64(approval.signature, at="/approvals"), approved) for approval in event.approvals]
+    return frozenset(
+        key.key_id for key in owners if any(check.holds(key, signature, message) for signature, message in messages)
+    )
+
+
+def _too_few_error(message: str) -> OwnersTooFew:
+    return OwnersTooFew(
+        message, at="/signatures", hint="'ctx keys propose' asks the other owners, 'ctx keys approve' agrees"
+    )
+
+
 def _founders(change: Change) -> list[PublicKey]:
     if isinstance(change, KeyTrust) and OWNER in change.roles:
         return [PublicKey(decode_base64(change.key, at="/change/key"))]
     return []
 
 
-def sign_change(keys: TrustedKeys, change: Change, *, at: Timestamp, signer: Signer) -> bytes:
+def make_proposal(keys: TrustedKeys, change: Change) -> Proposal:
+    """The proposal of a change at the end of a keyring, for owners to approve."""
+    return Proposal(origin=keys.origin, seq=keys.seq + 1, previous=keys.head, change=change)
+
+
+def sign_change(
+    keys: TrustedKeys, change: Change, *, at: Timestamp, signer: Signer, approvals: tuple[OwnerApproval, ...] = ()
+) -> bytes:
     """Sign the next event of a keyring.
 
     The caller folds it with `TrustedKeys.after` before appending it: nothing is written that readers refuse.
     """
-    event = KeyringEvent(seq=keys.seq + 1, previous=keys.head, at=str(at), change=change)
+    event = KeyringEvent(
+        seq=keys.seq + 1, previous=keys.head, at=str(at), change=change, origin=keys.origin, approvals=approvals
+    )
     return sign_keyring_event(event, signer)

@@ -43,8 +43,8 @@ def check_issuer(verified: VerifiedArtifact, tenant_id: str, keyring: Keyring) -
         return
     issuer = keyring.issuer(name)
     keys = [] if issuer is None else [key for key_id in verified.signed_by if (key := issuer.key(key_id)) is not None]
-    granted = [key for key in keys if tenant_role(tenant_id) in key.roles]
-    if issuer is None or len(granted) < issuer.threshold:
+    granted = [key.key.key_id for key in keys if tenant_role(tenant_id) in key.roles]
+    if issuer is None or len(keyring.people_of(granted)) < issuer.threshold:
         raise IssuerNotForTenant(
             f"{name} may not publish for {tenant_id}",
             at=verified.statement.name,

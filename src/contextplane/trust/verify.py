@@ -5,7 +5,7 @@
     3  the statement is about these bytes and issuer    verify
     4  keys of this issuer signed exactly the PAE       trusted_signers
     5  each of them was valid at the time               trusted_signers
-    6  enough distinct ones                             trusted_signers
+    6  enough people, each counted once                 trusted_signers
 
 Later steps need the registry: whether the issuer may publish for a tenant, the state of the artifact, whether this
 runtime can run it. They take a `VerifiedArtifact`, so that they cannot be applied to bytes that did not pass here.
@@ -124,9 +124,10 @@ def trusted_signers(envelope: Envelope, issuer: str, trust_context: TrustContext
             good[key.key.key_id] = key
         else:
             refused.append((5, _key_state_error(key, state, moment).under(f"/signatures/{n}")))
-    # (6) enough of them, each key counted once
-    if len(good) < known.threshold:
-        raise _threshold_error(good, refused, known)
+    # (6) enough people, each counted once however many keys they have
+    people = len(trust_context.keyring.people_of(good))
+    if people < known.threshold:
+        raise _threshold_error(good, people, refused, known)
     return tuple(good)
 
 
@@ -157,13 +158,15 @@ def _key_state_error(key: TrustedKey, state: str, moment: Timestamp) -> Untruste
     return _OUT_OF_TIME[state](messages[state], hint=_ASK)
 
 
-def _threshold_error(good: dict[str, TrustedKey], refused: list[tuple[int, Untrusted]], issuer: Issuer) -> Untrusted:
+def _threshold_error(
+    good: dict[str, TrustedKey], people: int, refused: list[tuple[int, Untrusted]], issuer: Issuer
+) -> Untrusted:
     """Make the refusal. Without any good signature, it is the error of the one that came furthest."""
     if not good:
         return max(refused, key=lambda pair: pair[0])[1]
     why = [{"code": error.code, "at": error.at, "message": error.message} for _, error in refused]
     return ThresholdNotMet(
-        f"signed by {len(good)} of the {issuer.threshold} keys that {issuer.name} asks for",
+        f"signed by {people} of the {issuer.threshold} people that {issuer.name} asks for",
         at="/signatures",
         hint=_ASK,
         details={"needed": issuer.threshold, "signed_by": sorted(good), "refused": why},

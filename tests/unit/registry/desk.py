@@ -29,7 +29,7 @@ from contextplane.registry.artifact_state import REVIEW_ROLES
 from contextplane.registry.events import Observed, Verdict
 from contextplane.registry.streams import REGISTRY, version_stream
 from contextplane.registry.writer import PlannedChange
-from contextplane.trust.keyring import Change
+from contextplane.trust.keyring_events import Change
 from tests.unit.authoring.packs import CASES, EXAMPLE, with_changes
 from tests.unit.trust.world import key_of
 

@@ -18,7 +18,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.registry.resolution import ResolveRequest
 from contextplane.registry.streams import CHECKPOINTS, environment_stream, pins_stream
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
-from contextplane.trust.keyring import KeyRevocation
+from contextplane.trust.keyring_events import KeyRevocation
 from tests.unit.registry.desk import ISSUER, PACK, Clock, Office, code, office, version
 from tests.unit.registry.releases import HERE
 from tests.unit.registry.tampering import Stolen

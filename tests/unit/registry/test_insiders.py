@@ -18,7 +18,7 @@ from contextplane.registry.reviews import ReviewIncomplete, check_reviews, neede
 from contextplane.registry.streams import artifact_stream, version_stream
 from contextplane.registry.writer import PlannedChange
 from contextplane.trust.dsse import IN_TOTO, Envelope, Signature, Statement, encode_base64
-from contextplane.trust.keyring import KeyRotation, ThresholdChange
+from contextplane.trust.keyring_events import KeyRotation, ThresholdChange
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 from contextplane.trust.verify import sign
 from tests.unit.registry.backdating import slipped_in

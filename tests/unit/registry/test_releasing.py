@@ -17,7 +17,7 @@ from contextplane.registry.streams import artifact_stream, version_stream
 from contextplane.registry.writer import PlannedChange
 from contextplane.testing.proofs import proves
 from contextplane.trust.dsse import Statement
-from contextplane.trust.keyring import ThresholdChange
+from contextplane.trust.keyring_events import ThresholdChange
 from contextplane.trust.verify import sign
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE
 from tests.unit.registry.desk import CATALOG, ISSUER, NARROWER, OVERLAY, PACK, Office, code, version

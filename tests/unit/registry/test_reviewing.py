@@ -7,7 +7,7 @@ from contextplane.app.registry.resolve import resolve_request
 from contextplane.registry.resolution import ResolveRequest
 from contextplane.testing.proofs import proves
 from contextplane.trust.dsse import encode_base64
-from contextplane.trust.keyring import KeyRotation
+from contextplane.trust.keyring_events import KeyRotation
 from tests.unit.registry.desk import ISSUER, NARROWER, Office, code, version
 from tests.unit.registry.releases import HERE
 from tests.unit.trust.world import key_of, revoke

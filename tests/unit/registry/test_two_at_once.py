@@ -12,7 +12,7 @@ from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.registry.streams import ARTIFACTS, LOG
-from contextplane.trust.keyring import ThresholdChange
+from contextplane.trust.keyring_events import ThresholdChange
 from tests.postgres import shared_url
 from tests.unit.authoring.packs import EXAMPLE
 from tests.unit.registry.desk import ISSUER, NARROWER, PACK, Clock, Office, desk_in, office, version

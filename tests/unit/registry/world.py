@@ -20,8 +20,8 @@ from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resign import resign_after_keyring_change
 from contextplane.registry.streams import REGISTRY, artifact_stream, origin_of, pins_stream, predecessor, version_stream
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
-from contextplane.trust.keyring import Change as KeyChange
 from contextplane.trust.keyring import TrustedKeys, sign_change
+from contextplane.trust.keyring_events import Change as KeyChange
 from contextplane.trust.keyring_stream import append_change, follow_keyring
 from tests.unit.trust.world import CHECK, key_of, trust
 

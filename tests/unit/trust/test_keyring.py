@@ -8,7 +8,8 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Event
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.keys import Signer
-from contextplane.trust.keyring import Change, TrustedKeys, sign_change
+from contextplane.trust.keyring import TrustedKeys, sign_change
+from contextplane.trust.keyring_events import Change
 from contextplane.trust.keyring_stream import STREAM, append_change, follow_keyring
 from tests.support.cases import cases
 from tests.unit.trust.world import CHECK, day, key_of, keyring, memory_catalog, revoke, rotate, threshold, trust

@@ -11,7 +11,7 @@ from securesystemslib.signer import CryptoSigner, SSlibKey  # type: ignore[attr-
 from contextplane.model.keys import PublicKey
 from contextplane.trust.dsse import IN_TOTO, encode_base64
 from contextplane.trust.errors import KeyUnknown
-from contextplane.trust.keyring import KeyTrust
+from contextplane.trust.keyring_events import KeyTrust
 from contextplane.trust.verify import sign, verify
 from tests.unit.trust.world import PACK, day, key_of, keyring, statement, trust_context
 

@@ -11,15 +11,8 @@ from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.keys import Signer
 from contextplane.trust.dsse import Statement, encode_base64
-from contextplane.trust.keyring import (
-    Change,
-    KeyRevocation,
-    KeyRotation,
-    KeyTrust,
-    ThresholdChange,
-    TrustedKeys,
-    sign_change,
-)
+from contextplane.trust.keyring import TrustedKeys, sign_change
+from contextplane.trust.keyring_events import Change, KeyRevocation, KeyRotation, KeyTrust, ThresholdChange
 from contextplane.trust.verify import CachedSignatureCheck, TrustContext
 
 __all__ = [

@@ -15,7 +15,8 @@ from contextplane.registry.artifact_state import REVIEW_ROLES
 from contextplane.registry.authority import OPERATOR, PUBLISHER
 from contextplane.trust.clock import LAST_MOMENT
 from contextplane.trust.dsse import encode_base64
-from contextplane.trust.keyring import Change, KeyRotation, ThresholdChange, TrustedKeys
+from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.keyring_events import Change, KeyRotation, ThresholdChange
 from contextplane.trust.tenancy import tenant_role
 
 __all__ = [

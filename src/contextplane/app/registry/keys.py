@@ -32,7 +32,8 @@ from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.ports.objects import StorageFull, StorageReadOnly
 from contextplane.trust.clock import next_event_time, seconds_behind
 from contextplane.trust.dsse import encode_base64
-from contextplane.trust.keyring import Change, KeyNotTrusted, KeyRevocation, KeyTrust, TrustedKeys, sign_change
+from contextplane.trust.keyring import KeyNotTrusted, TrustedKeys, sign_change
+from contextplane.trust.keyring_events import Change, KeyRevocation, KeyTrust
 from contextplane.trust.keyring_stream import append_change, follow_keyring
 from contextplane.trust.verify import CachedSignatureCheck
 
