@@ -5,6 +5,8 @@ each time new ones.
 """
 
 import os
+import shutil
+import tempfile
 
 import pytest
 from coverage import Coverage
@@ -14,6 +16,9 @@ from tests.support.samples import PROFILE
 
 pytest.register_assert_rewrite("contextplane.testing")
 os.umask(0o022)  # some tests play somebody else, who may read what they write
+# What a client remembers of stores is no part of them: processes that tests start inherit this, and none uses the home.
+_STATE = tempfile.mkdtemp(prefix="contextplane-state-")
+os.environ["XDG_STATE_HOME"] = _STATE
 
 _CASES = 25
 # A law runs for many adapters by inheritance, and a busy machine is no defect of the code.
@@ -28,6 +33,7 @@ settings.load_profile(PROFILE)
 
 def pytest_sessionfinish() -> None:
     """Save what coverage measured: xdist kills a worker that needs ten seconds to exit, and a busy one does."""
+    shutil.rmtree(_STATE, ignore_errors=True)
     measurement = Coverage.current()
     if measurement is not None:
         measurement.stop()

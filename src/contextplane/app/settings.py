@@ -3,6 +3,8 @@
 import os
 from typing import Any
 
+import msgspec
+
 from contextplane.model.value import Value
 
 __all__ = [
@@ -34,8 +36,24 @@ class HandoffSettings(Value, frozen=True):
     grace_seconds: int = 900
 
 
+def _state_folder() -> str | None:
+    """Return the folder for what this client remembers of stores; None if this user has no home.
+
+    Relative paths in `XDG_STATE_HOME` and `HOME` count as unset, as the XDG specification says.
+    """
+    home = os.path.expanduser("~")
+    for base in (os.environ.get("XDG_STATE_HOME", ""), os.path.join(home, ".local", "state")):
+        if os.path.isabs(base):
+            return os.path.join(base, "contextplane", "stores")
+    return None
+
+
 class Settings(Value, frozen=True):
-    """The working folder, and what the environment asks for."""
+    """The working folder, and what the environment asks for.
+
+    `state_dir`: what this client remembers of stores, outside of them; None if there is no place for it. The default is
+    that of the environment, so that no caller forgets it by accident.
+    """
 
     cwd: str
     ctx_dir: str | None = None
@@ -46,6 +64,7 @@ class Settings(Value, frozen=True):
     columns: int | None = None
     registry_max_age: int | None = None
     handoff: HandoffSettings = HandoffSettings()
+    state_dir: str | None = msgspec.field(default_factory=_state_folder)
 
     def __repr__(self) -> str:
         """Hide the URL of the database, which may contain a password."""
@@ -61,6 +80,7 @@ def from_environment() -> Settings:
     - `CTX_DIR`: the store's folder.
     - `CTX_DATABASE_URL`: the PostgreSQL database that holds the catalog, instead of a file in that folder.
     - `CTX_REGISTRY_MAX_AGE`: how many seconds old the registry's newest checkpoint may be for new traffic.
+    - `XDG_STATE_HOME`: the folder in which this client keeps what it remembers of stores (`~/.local/state`).
     - `NO_COLOR`: plain output. `CTX_DEBUG`: show where a defect is.
     - `COLUMNS`: how wide help is; without it, as wide as the terminal.
     - `PAGER`: the program that shows long answers on a terminal; none if empty.
@@ -76,6 +96,7 @@ def from_environment() -> Settings:
         columns=_number("COLUMNS", 0) or None,
         registry_max_age=_max_age(),
         handoff=_handoff_settings(),
+        state_dir=_state_folder(),
     )
 
 

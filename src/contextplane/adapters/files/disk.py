@@ -24,6 +24,7 @@ __all__ = [
     "CHUNK",
     "Disk",
     "Hasher",
+    "exposure",
     "hash_while_streaming",
     "hold_lock",
     "modification_time",
@@ -40,6 +41,7 @@ _POLL_SECONDS = 0.05
 _FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 _NAMES = 1 << 64
+_OTHERS = 0o077
 _name_counter = itertools.count(int.from_bytes(os.urandom(8)))
 
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -157,16 +159,31 @@ def open_regular_file(path: str) -> int:
     return fd
 
 
+def exposure(status: os.stat_result) -> str | None:
+    """Return why a file or folder is not private to this user: its mode, or its owner; None if it is."""
+    if status.st_mode & _OTHERS:
+        return f"others can reach it (mode {stat.S_IMODE(status.st_mode):o})"
+    if status.st_uid != os.geteuid():
+        return "it belongs to another user"
+    return None
+
+
 def staging_name() -> str:
     """Return a unique name for a staging folder: the process id, and a counter from a random start."""
     return f"{os.getpid()}-{next(_name_counter) % _NAMES:016x}"
 
 
-def write_atomically(path: str, data: bytes, *, staging: str, disk: Disk, new: bool = False) -> None:
-    """Write a small file durably, whole or not at all. With `new` an existing file is not replaced."""
-    staged = os.path.join(staging, staging_name())
+def write_atomically(  # noqa: PLR0913  where, what and how
+    path: str, data: bytes, *, disk: Disk, staging: str | None = None, new: bool = False, mode: int = 0o644
+) -> None:
+    """Write a small file durably, whole or not at all. With `new` an existing file is not replaced.
+
+    `staging`: the folder in which it is written first; without one, beside the file under a hidden name.
+    """
+    hidden = os.path.join(os.path.dirname(path), f".{staging_name()}")
+    staged = hidden if staging is None else os.path.join(staging, staging_name())
     try:
-        fd = disk.create(staged, 0o644)
+        fd = disk.create(staged, mode)
         try:
             try:
                 disk.write_all(fd, data)
@@ -223,13 +240,13 @@ def _obstruction(path: str) -> ObjectObstructed:
 
 
 @contextmanager
-def hold_lock(path: str, *, exclusive: bool, timeout: float) -> Iterator[None]:
+def hold_lock(path: str, *, exclusive: bool, timeout: float, mode: int = 0o666) -> Iterator[None]:
     """Hold the lock file `path`, shared or `exclusive`, for the length of the block.
 
     Where the file cannot be created because nothing can be written, a shared lock is not needed.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, mode)
     except OSError:
         if exclusive:
             raise

@@ -6,18 +6,16 @@ A file that others than its owner can access is refused. Files are written whole
 import os
 import re
 import stat
-from collections.abc import Callable
-from contextlib import suppress
 from typing import ClassVar
 
-from contextplane.adapters.files.disk import Disk, open_regular_file, staging_name, storage_errors
+from contextplane.adapters.files.disk import Disk, exposure, open_regular_file, storage_errors, write_atomically
 from contextplane.errors import ContextPlaneError, Family
 
 __all__ = ["FileKeys", "KeyExists", "KeyExposed", "KeyNameInvalid", "KeyNotFound", "read_key_file"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PRIVATE, _PUBLIC, _MEMORY = ".key", ".pub", ".json"
-_FILE_MODE, _FOLDER_MODE, _OTHERS = 0o600, 0o700, 0o077
+_FILE_MODE, _FOLDER_MODE = 0o600, 0o700
 _MAX_MEMORY_BYTES = 16 * 1024 * 1024
 _MAX_KEY_BYTES = 64 * 1024
 
@@ -73,10 +71,10 @@ class FileKeys:
             self._disk.make_folder(self._folder, _FOLDER_MODE)
             self._check_folder()
             try:
-                self._write(path, private + public, self._disk.rename_new)
+                self._write(path, private + public, new=True)
             except FileExistsError as error:
                 raise KeyExists(f"there is a key named {name!r} already", hint="choose another name") from error
-            self._write(self.public_path(name), public, self._disk.replace)
+            self._write(self.public_path(name), public)
 
     def read(self, name: str) -> bytes:
         """Read the file of a key: its private half, then its public one."""
@@ -103,7 +101,7 @@ class FileKeys:
         with storage_errors(self._folder):
             self._disk.make_folder(self._folder, _FOLDER_MODE)
             self._check_folder()
-            self._write(self.memory_path(subject), data, self._disk.replace)
+            self._write(self.memory_path(subject), data)
 
     def _path(self, name: str, suffix: str) -> str:
         if _NAME.fullmatch(name) is None:
@@ -123,22 +121,9 @@ class FileKeys:
         _check_owner(status, self._folder, _FOLDER_MODE)
         return True
 
-    def _write(self, path: str, data: bytes, publish: Callable[[str, str], None]) -> None:
-        """Write a file durably, whole or not at all. Staged in the same folder: no other is private."""
-        staged = os.path.join(self._folder, f".{staging_name()}")
-        fd = self._disk.create(staged, _FILE_MODE)
-        try:
-            try:
-                self._disk.write_all(fd, data)
-                self._disk.sync(fd)
-            finally:
-                os.close(fd)
-            publish(staged, path)
-        except BaseException:
-            with suppress(OSError):  # the first error counts
-                self._disk.remove(staged)
-            raise
-        self._disk.sync_folder(self._folder)
+    def _write(self, path: str, data: bytes, *, new: bool = False) -> None:
+        """Write a file that only its owner can access. Staged in the same folder: no other is private."""
+        write_atomically(path, data, disk=self._disk, new=new, mode=_FILE_MODE)
 
 
 def read_key_file(path: str) -> bytes:
@@ -156,11 +141,7 @@ def _read_owner_only(path: str, limit: int) -> bytes:
 
 
 def _check_owner(status: os.stat_result, path: str, mode: int) -> None:
-    if status.st_mode & _OTHERS:
-        raise KeyExposed(
-            f"others can reach it (mode {stat.S_IMODE(status.st_mode):o})",
-            at=path,
-            hint=f"chmod {mode:o}; if others may have read it, revoke the key",
-        )
-    if status.st_uid != os.geteuid():
-        raise KeyExposed("it belongs to another user", at=path, hint="use a key of your own")
+    if (reason := exposure(status)) is not None:
+        is_ours = status.st_uid == os.geteuid()
+        hint = f"chmod {mode:o}; if others may have read it, revoke the key" if is_ours else "use a key of your own"
+        raise KeyExposed(reason, at=path, hint=hint)
