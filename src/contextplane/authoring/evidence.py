@@ -21,9 +21,9 @@ __all__ = [
     "ACTING_MODES",
     "POLICY_EVAL",
     "EvidenceProducers",
+    "attestable_names",
     "default_evidence_name",
     "evidence_names",
-    "is_attested_by_request",
     "least_tools",
     "needs_no_tool",
     "obtainable_evidence",
@@ -88,22 +88,19 @@ def least_tools(subject: Subject) -> Mapping[str, tuple[str, ApprovalMode]]:
 
 def needs_no_tool(subject: Subject, name: str) -> bool:
     """Whether the policy engine, the request or the knowledge graph satisfies a name, without a tool."""
-    return name == POLICY_EVAL or name in subject.compute_once(_entities) or is_attested_by_request(subject, name)
+    return (
+        name == POLICY_EVAL or name in subject.compute_once(_entities) or name in subject.compute_once(attestable_names)
+    )
 
 
-def is_attested_by_request(subject: Subject, name: str) -> bool:
-    """Whether a true value in the request satisfies a name: a condition reads it, and nothing produces it."""
-    return name in subject.compute_once(_attestable_names)
+def attestable_names(subject: Subject) -> frozenset[str]:
+    """Return the names that a true value in the request satisfies, if a condition reads it.
 
-
-def _attestable_names(subject: Subject) -> frozenset[str]:
+    Not a name that a tool gives, even one that is denied: no request takes its place.
+    """
     facts = [path.removeprefix(_REQUEST) for path in subject.compute_once(facts_read) if path.startswith(_REQUEST)]
-    return frozenset(facts) - subject.compute_once(_names_of_tools) - subject.compute_once(_entities) - {POLICY_EVAL}
-
-
-def _names_of_tools(subject: Subject) -> frozenset[str]:
-    """Return the names that a tool produces, also one that is denied: no request takes its place."""
-    return frozenset(name for _, permission in subject.permissions for name in evidence_names(permission))
+    names_of_tools = [name for _, permission in subject.permissions for name in evidence_names(permission)]
+    return frozenset(facts).difference(names_of_tools, subject.compute_once(_entities), (POLICY_EVAL,))
 
 
 def _entities(subject: Subject) -> frozenset[str]:

@@ -34,12 +34,17 @@ class Violation(Value, frozen=True):
 
 
 class Law(Value, Generic[S_contra], frozen=True):
-    """One thing that must hold. `check` yields every violation; its docstring is the text of the law."""
+    """One thing that must hold. `check` yields every violation; its docstring is the text of the law.
+
+    `about`: the attribute of the subject that holds all that the law is about. Where it is empty, `check` yields
+    nothing, so that all laws about one part can be skipped at once.
+    """
 
     gate: Gate
     code: str
     check: Callable[[S_contra], Iterable[Violation]]
     severity: Literal["error", "warning"] = "error"
+    about: str = ""
 
     @property
     def text(self) -> str:

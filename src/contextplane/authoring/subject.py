@@ -14,7 +14,7 @@ from contextplane.model.arguments import BoundName, FactReference, PlacedConstra
 from contextplane.model.artifact import DecisionCatalog, EnvironmentDescription, Intent
 from contextplane.model.context_pack import ContextPack, DecisionSpec, TaskTemplate, Tenant
 from contextplane.model.json.canonical import Json
-from contextplane.model.pack_layers import Adapter, CapabilitySpec, Effect, Permission, PolicyBundle, Rule
+from contextplane.model.pack_layers import Adapter, CapabilitySpec, Effect, Permission, PolicyBundle, RequestFacts, Rule
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.value import Value
 
@@ -57,6 +57,7 @@ class DecisionDocument(DocumentTexts, ABC):
         self, value: Json, environment: EnvironmentDescription | None = None, *, identify: Identify | None = None
     ) -> None:
         super().__init__(value, identify=identify)
+        self.described_environment = environment
         self.environment = environment or _UNKNOWN_ENVIRONMENT
         self._results: dict[object, Any] = {}
 
@@ -221,6 +222,21 @@ class Subject(DecisionDocument):
                 for name, reference in placed.constraint.references
             ]
         )
+
+    @property
+    def request_facts(self) -> tuple[RequestFacts, ...]:
+        """The facts that a caller must send, by intent; none where the pack declares none."""
+        return self.pack.policy_layer.request_facts or ()
+
+    @lazy_property
+    def restricted_permissions(self) -> Placed[Permission]:
+        """The permissions that are for some intents only."""
+        return tuple([(at, permission) for at, permission in self.permissions if permission.intents])
+
+    @lazy_property
+    def limited_permissions(self) -> Placed[Permission]:
+        """The permissions that limit how often a tool may be called, or how much it may do in all."""
+        return tuple([(at, permission) for at, permission in self.permissions if permission.limits])
 
     @lazy_property
     def exposed_tools(self) -> tuple[ExposedTool, ...]:

@@ -84,8 +84,12 @@ class DocumentTexts:
         self.identify = identify
 
     @lazy_property
+    def _encoded(self) -> bytes:
+        return _ENCODER.encode(self.value)
+
+    @lazy_property
     def _json(self) -> str:
-        return _ENCODER.encode(self.value).decode()
+        return self._encoded.decode()
 
     @lazy_property
     def is_simple(self) -> bool:
@@ -93,6 +97,11 @@ class DocumentTexts:
         return self._json.isascii() and "\\" not in self._json and "\x7f" not in self._json
 
     @property
+    def has_special_characters(self) -> bool:
+        """Whether a text may hold a character that is escaped in JSON, or is not ASCII."""
+        return not self.is_simple
+
+    @lazy_property
     def may_hold_null(self) -> bool:
         """Whether a member of the document may be null."""
         return ":null" in self._json
@@ -103,6 +112,11 @@ class DocumentTexts:
         if self.is_simple:
             return self._json
         return "".join(f'"{at.rpartition("/")[2]}":"{text}"' for at, text in self.texts)
+
+    @lazy_property
+    def full_bytes(self) -> bytes:
+        """The same whole document as bytes."""
+        return self._encoded if self.is_simple else self.full_text.encode(errors="replace")
 
     @lazy_property
     def texts(self) -> tuple[tuple[str, str], ...]:
@@ -131,7 +145,7 @@ class DocumentTexts:
     @lazy_property
     def pieces(self) -> tuple[str, ...]:
         """The long runs of letters and digits."""
-        data = self.full_text.encode(errors="replace")
+        data = self.full_bytes
         mask, pieces = data.translate(_MASK), []
         at = mask.find(_LONG)
         while at >= 0:
@@ -144,7 +158,7 @@ class DocumentTexts:
     @lazy_property
     def may_hold_number(self) -> bool:
         """Whether a text may hold the number of a card, an account, a person or a telephone."""
-        return may_hold_number(self.full_text)
+        return may_hold_number(self.full_bytes)
 
     def sentences_with(self, pattern: LazyPattern, *needs: str) -> Iterator[tuple[str, str]]:
         """Yield the sentences that match a pattern, each after its place.

@@ -15,7 +15,7 @@ from contextplane.authoring.gates.schema import SCHEMAS, schema_of
 from contextplane.authoring.gates.table import LAWS, judge_pack
 from contextplane.authoring.overlay.resolved_view import OverlayUnsafe, resolve_view
 from contextplane.authoring.subject import Subject
-from contextplane.model.artifact import Overlay
+from contextplane.model.artifact import EnvironmentDescription, Overlay
 from contextplane.model.context_pack import ContextPack
 from docs.schemas import PUBLISHED
 from tests.spec.manifest import proves
@@ -73,6 +73,23 @@ def test_the_order_of_laws_does_not_change_what_is_found(laws: list[Any], case: 
     subject = Subject(msgspec.convert(pack, type=ContextPack), pack, ENVIRONMENT)
     reordered = [finding for law in laws for finding in law.findings(subject)]
     assert sorted(map(repr, reordered)) == sorted(map(repr, report.findings))
+
+
+@cases("known", [None, ENVIRONMENT], ids=["no environment", "the environment"])
+def test_a_law_about_a_part_finds_nothing_where_that_part_is_empty(known: EnvironmentDescription | None) -> None:
+    skipped: set[str] = set()
+    unbounded = {"changes": [{"at": "/tooling_layer/permissions/2/arg_constraints", "value": {}}], "note": "no bounds"}
+    for case in (unbounded, *BREAKS):
+        pack = with_changes(case["changes"])
+        if judge_pack(pack).not_run:
+            continue
+        subject = Subject(msgspec.convert(pack, type=ContextPack), pack, known)
+        empty = [law for law in LAWS if law.about and not getattr(subject, law.about)]
+        skipped.update(law.code for law in empty)
+        assert [law.code for law in empty if list(law.check(subject))] == [], case["note"]
+    about_parts = {law.code for law in LAWS if law.about}
+    about_environment = {law.code for law in LAWS if law.about == "described_environment"}
+    assert skipped == (about_parts - about_environment if known else about_parts)
 
 
 @cases("case", BREAKS[::7], ids=lambda case: case["note"])

@@ -172,7 +172,7 @@ def _named_arguments(subject: Subject) -> Iterator[tuple[str, str, str]]:
 
 def sums_can_be_made(subject: Subject) -> Iterator[Violation]:
     """An argument whose sum is limited is a number of 0 or more in every call."""
-    for at, permission in subject.permissions:
+    for at, permission in subject.limited_permissions:
         for n, limit in enumerate(permission.limits):
             name = limit.sum_of
             if name is None:
@@ -202,9 +202,7 @@ def _is_never_negative(constraint: ArgConstraint) -> bool:
 
 def limits_are_said_once(subject: Subject) -> Iterator[Violation]:
     """No permission has two limits of one kind over one period: the lower one holds."""
-    for at, permission in subject.permissions:
-        if len(permission.limits) < 2:  # noqa: PLR2004  none can be there twice
-            continue
+    for at, permission in subject.limited_permissions:
         seen: set[tuple[str, str | None, str | None]] = set()
         for n, limit in enumerate(permission.limits):
             kind = (limit.per, limit.period, limit.sum_of)
@@ -215,15 +213,25 @@ def limits_are_said_once(subject: Subject) -> Iterator[Violation]:
 
 
 LAWS: tuple[Law[Subject], ...] = (
-    Law(gate="integrity", code="argument_scope_unknown", check=scopes_name_a_capability),
-    Law(gate="integrity", code="argument_scope_unclear", check=scopes_are_clear),
-    Law(gate="integrity", code="arguments_described_twice", check=arguments_are_described_once),
-    Law(gate="integrity", code="argument_undeclared", check=constrained_arguments_are_declared),
-    Law(gate="risk", code="call_limit_unsummable", check=sums_can_be_made),
-    Law(gate="risk", code="call_limit_repeated", check=limits_are_said_once),
-    Law(gate="policy", code="argument_fact_unknown", check=bounds_refer_to_known_facts),
-    Law(gate="risk", code="argument_omittable", check=bounds_by_facts_are_required, severity="warning"),
-    Law(gate="risk", code="argument_bounds_wrong", check=argument_bounds_leave_something),
-    Law(gate="integrity", code="tool_schema_invalid", check=schemas_can_be_used),
-    Law(gate="integrity", code="tool_schema_without_object", check=arguments_are_objects),
+    Law(gate="integrity", code="argument_scope_unknown", check=scopes_name_a_capability, about="constraints"),
+    Law(gate="integrity", code="argument_scope_unclear", check=scopes_are_clear, about="constraints"),
+    Law(
+        gate="integrity", code="arguments_described_twice", check=arguments_are_described_once, about="capability_specs"
+    ),
+    Law(
+        gate="integrity", code="argument_undeclared", check=constrained_arguments_are_declared, about="capability_specs"
+    ),
+    Law(gate="risk", code="call_limit_unsummable", check=sums_can_be_made, about="limited_permissions"),
+    Law(gate="risk", code="call_limit_repeated", check=limits_are_said_once, about="limited_permissions"),
+    Law(gate="policy", code="argument_fact_unknown", check=bounds_refer_to_known_facts, about="references"),
+    Law(
+        gate="risk",
+        code="argument_omittable",
+        check=bounds_by_facts_are_required,
+        severity="warning",
+        about="references",
+    ),
+    Law(gate="risk", code="argument_bounds_wrong", check=argument_bounds_leave_something, about="constraints"),
+    Law(gate="integrity", code="tool_schema_invalid", check=schemas_can_be_used, about="capability_specs"),
+    Law(gate="integrity", code="tool_schema_without_object", check=arguments_are_objects, about="capability_specs"),
 )

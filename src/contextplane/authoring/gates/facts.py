@@ -139,8 +139,6 @@ def declared_facts_are_for_intents(subject: Subject) -> Iterator[Violation]:
 
 def needed_facts_are_declared(subject: Subject) -> Iterator[Violation]:
     """Where facts are declared for an intent, so is each fact of requests that a condition or bound needs."""
-    if not subject.pack.policy_layer.request_facts:
-        return
     declared = request_facts_by_intent(subject.pack.policy_layer)
     reported: set[tuple[str, str]] = set()
     for at, name, path, intents in _needed_facts(subject, frozenset(declared)):
@@ -173,8 +171,6 @@ def _needed_facts(subject: Subject, declared: frozenset[str]) -> Iterator[tuple[
 
 def declared_types_are_compared(subject: Subject) -> Iterator[Violation]:
     """No condition compares a declared fact with a value of another kind: that is an error in every run."""
-    if not subject.pack.policy_layer.request_facts:
-        return
     declared = request_facts_by_intent(subject.pack.policy_layer)
     for condition, intents in _needing_conditions(subject, frozenset(declared)):
         kinds = {fact.path: fact.type for intent in sorted(intents) for fact in declared[intent]}
@@ -186,8 +182,6 @@ def declared_types_are_compared(subject: Subject) -> Iterator[Violation]:
 
 def branches_are_for_complete_requests(subject: Subject) -> Iterator[Violation]:
     """Every branch of a rule can take effect for a request that has the declared facts of its intents."""
-    if not subject.pack.policy_layer.request_facts:
-        return
     declared = request_facts_by_intent(subject.pack.policy_layer)
     placed_at = subject.compute_once(conditions_by_place)
     for placed in subject.effects:
@@ -236,7 +230,7 @@ _CALLER_FACTS = ("request.context.", "request.channel", "request.locale")
 
 
 def _fact_lists(subject: Subject) -> Iterator[tuple[str, RequestFacts]]:
-    return enumerate_places("/policy_layer/request_facts", subject.pack.policy_layer.request_facts or ())
+    return enumerate_places("/policy_layer/request_facts", subject.request_facts)
 
 
 def _needing_conditions(subject: Subject, declared: frozenset[str]) -> Iterator[tuple[PlacedCondition, frozenset[str]]]:
@@ -267,13 +261,20 @@ DECISION_LAWS: tuple[Law[DecisionDocument], ...] = (
 LAWS: tuple[Law[Subject], ...] = (
     *DECISION_LAWS,
     Law(gate="policy", code="clock_timezone_unknown", check=clocks_have_a_timezone),
-    Law(gate="policy", code="request_facts_invalid", check=declared_facts_are_for_intents),
-    Law(gate="policy", code="request_fact_mistyped", check=declared_types_are_compared),
+    Law(gate="policy", code="request_facts_invalid", check=declared_facts_are_for_intents, about="request_facts"),
+    Law(gate="policy", code="request_fact_mistyped", check=declared_types_are_compared, about="request_facts"),
     Law(
         gate="policy",
         code="request_facts_contradicted",
         check=branches_are_for_complete_requests,
         severity="warning",
+        about="request_facts",
     ),
-    Law(gate="policy", code="request_fact_undeclared", check=needed_facts_are_declared, severity="warning"),
+    Law(
+        gate="policy",
+        code="request_fact_undeclared",
+        check=needed_facts_are_declared,
+        severity="warning",
+        about="request_facts",
+    ),
 )

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
 from contextplane.model.context_pack import Audience, ToneAndComms
-from contextplane.policy.guardrails import placed_guardrails
 
 __all__ = ["LAWS"]
 
@@ -33,13 +32,16 @@ def guardrails_say_one_thing(subject: Subject) -> Iterator[Violation]:
 
 def guardrails_have_a_condition(subject: Subject) -> Iterator[Violation]:
     """Every guardrail says when it is triggered: a label alone waits for a caller's signal."""
-    for kind, at, guardrail in placed_guardrails(subject.pack.policy_layer.guardrails):
-        if guardrail.when is None:
-            yield Violation(
-                at=at,
-                cause=f"{guardrail.id} of {kind} has no when: only a caller's signal triggers it",
-                cure=f"write {{id: {guardrail.id}, when: ...}} with the facts that trigger it",
-            )
+    guardrails = subject.pack.policy_layer.guardrails
+    for kind, entries in (("must_refuse", guardrails.must_refuse), ("must_escalate", guardrails.must_escalate)):
+        for n, guardrail in enumerate(entries):
+            if isinstance(guardrail, str) or guardrail.when is None:
+                name = guardrail if isinstance(guardrail, str) else guardrail.id
+                yield Violation(
+                    at=f"{_GUARDRAILS_AT}/{kind}/{n}",
+                    cause=f"{name} of {kind} has no when: only a caller's signal triggers it",
+                    cure=f"write {{id: {name}, when: ...}} with the facts that trigger it",
+                )
 
 
 _GUARDRAIL_LAWS: tuple[Law[Subject], ...] = (

@@ -210,7 +210,7 @@ def task_templates_resolve(subject: DecisionDocument) -> Iterator[Violation]:
 
 DECISION_LAWS: tuple[Law[DecisionDocument], ...] = (
     Law(gate="integrity", code="id_repeated", check=ids_are_unique),
-    Law(gate="integrity", code="task_template_unresolved", check=task_templates_resolve),
+    Law(gate="integrity", code="task_template_unresolved", check=task_templates_resolve, about="templates"),
 )
 """The laws that hold for a decision catalog as well."""
 
@@ -222,7 +222,12 @@ _REFERENCE_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="integrity", code="permission_adapter_unknown", check=permissions_name_an_adapter),
     Law(gate="integrity", code="permission_capability_unknown", check=permissions_name_a_capability),
     Law(gate="integrity", code="prohibition_unknown", check=prohibitions_name_a_capability),
-    Law(gate="integrity", code="capability_spec_unknown", check=capability_specs_name_a_capability),
+    Law(
+        gate="integrity",
+        code="capability_spec_unknown",
+        check=capability_specs_name_a_capability,
+        about="capability_specs",
+    ),
     Law(gate="integrity", code="required_evidence_unobtainable", check=required_evidence_can_be_had),
     Law(gate="integrity", code="rule_requirement_unobtainable", check=rule_requirements_can_be_had),
     Law(gate="integrity", code="evidence_prohibited", check=no_rule_prohibits_what_it_needs),

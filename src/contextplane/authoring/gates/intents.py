@@ -7,7 +7,7 @@ these laws tell the author what that leaves out.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from contextplane.authoring.evidence import evidence_names, is_attested_by_request, producers
+from contextplane.authoring.evidence import attestable_names, evidence_names, producers
 from contextplane.authoring.gates.integrity import undeclared_name
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
@@ -38,23 +38,20 @@ def _decisions_by_intent(subject: Subject) -> Mapping[str, Sequence[DecisionSpec
 def _reach_by_intent(subject: Subject) -> Mapping[str, ApprovalMode]:
     """Map each intent of the pack to the most that a tool can do which one of its decisions uses."""
     reach: dict[str, ApprovalMode] = dict.fromkeys(subject.intents, _READS)
-    bindings = [(placed.rule.decision_binding, placed.intents or reach) for placed in subject.rules]
-    bindings += [(template.decision_key, (template.intent,)) for _, template in subject.templates]
-    for key, intents in bindings:
-        if key is not None and key in subject.decisions:
-            mode = subject.decisions[key][1].reach
-            reach.update([(intent, mode) for intent in intents if at_most(reach[intent], mode)])
+    modes = {key: spec.reach for key, (_, spec) in subject.decisions.items()}
+    for placed in subject.rules:
+        mode = modes.get(placed.rule.decision_binding or "", _READS)
+        for intent in (placed.intents or reach) if mode != _READS else ():
+            reach[intent] = mode if at_most(reach[intent], mode) else reach[intent]
+    for _, template in subject.templates:
+        mode = modes.get(template.decision_key, _READS)
+        reach[template.intent] = mode if at_most(reach[template.intent], mode) else reach[template.intent]
     return reach
-
-
-def _restricted_permissions(subject: Subject) -> "Sequence[tuple[str, Permission]]":
-    """Return the permissions that are for some intents only, each after its place."""
-    return [(at, permission) for at, permission in subject.permissions if permission.intents]
 
 
 def permission_intents_resolve(subject: Subject) -> Iterator[Violation]:
     """Every intent that a permission is for is one that a rule, a task template or a target names."""
-    for at, permission in subject.compute_once(_restricted_permissions):
+    for at, permission in subject.restricted_permissions:
         for n, intent in enumerate(permission.intents):
             if intent not in subject.intents:
                 yield undeclared_name(f"{at}/intents/{n}", "the intent", intent, subject.intents)
@@ -67,13 +64,10 @@ def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
         return
     reach = _reach_by_intent(subject)
     for tool in writing:
-        beyond = [
-            intent
-            for intent in tool.permission.intents or reach
-            if intent in reach and not at_most(tool.mode, reach[intent])
-        ]
+        intents = [intent for intent in tool.permission.intents or reach if intent in reach]
+        beyond = [intent for intent in intents if not at_most(tool.mode, reach[intent])]
         if beyond:
-            useful = [intent for intent in tool.permission.intents or reach if intent in reach and intent not in beyond]
+            useful = [intent for intent in intents if intent not in beyond]
             other = f"write intents: [{', '.join(useful)}]" if useful else "remove the permission"
             yield Violation(
                 at=tool.at,
@@ -84,7 +78,7 @@ def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
 
 def evidence_is_produced_for_the_intent(subject: Subject) -> Iterator[Violation]:
     """Evidence that a decision requires of tools is produced by one whose permission is for its intents."""
-    if not subject.compute_once(_restricted_permissions):
+    if not subject.restricted_permissions:
         return
     by_name: dict[str, list[Permission]] = {}
     for tool in subject.exposed_tools:
@@ -105,7 +99,7 @@ def evidence_is_produced_for_the_intent(subject: Subject) -> Iterator[Violation]
 
 def steps_are_permitted_for_the_intent(subject: Subject) -> Iterator[Violation]:
     """Every step of a task template calls a tool whose permission is for the intent of the template."""
-    if not subject.compute_once(_restricted_permissions):
+    if not subject.restricted_permissions:
         return
     scopes: dict[str, list[Permission]] = {}
     for tool in subject.exposed_tools:
@@ -123,9 +117,10 @@ def steps_are_permitted_for_the_intent(subject: Subject) -> Iterator[Violation]:
 
 def evidence_is_not_attested_by_the_request(subject: Subject) -> Iterator[Violation]:
     """No required evidence rests on what the request says of itself."""
-    for at, spec in subject.decisions.values():
+    attestable = subject.compute_once(attestable_names)
+    for at, spec in subject.decisions.values() if attestable else ():
         for n, name in enumerate(spec.required_evidence):
-            if is_attested_by_request(subject, name):
+            if name in attestable:
                 yield Violation(
                     at=f"{at}/required_evidence/{n}",
                     cause=f"only the request attests {name!r}: request.context.{name} is enough",
@@ -134,9 +129,24 @@ def evidence_is_not_attested_by_the_request(subject: Subject) -> Iterator[Violat
 
 
 LAWS: tuple[Law[Subject], ...] = (
-    Law(gate="integrity", code="permission_intent_unknown", check=permission_intents_resolve),
-    Law(gate="integrity", code="evidence_not_for_intent", check=evidence_is_produced_for_the_intent),
-    Law(gate="integrity", code="task_tool_not_for_intent", check=steps_are_permitted_for_the_intent),
+    Law(
+        gate="integrity",
+        code="permission_intent_unknown",
+        check=permission_intents_resolve,
+        about="restricted_permissions",
+    ),
+    Law(
+        gate="integrity",
+        code="evidence_not_for_intent",
+        check=evidence_is_produced_for_the_intent,
+        about="restricted_permissions",
+    ),
+    Law(
+        gate="integrity",
+        code="task_tool_not_for_intent",
+        check=steps_are_permitted_for_the_intent,
+        about="restricted_permissions",
+    ),
     Law(gate="risk", code="tool_beyond_decisions", check=intents_can_use_their_tools, severity="warning"),
     Law(
         gate="risk",

@@ -402,7 +402,7 @@ _INTENT_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="policy", code="eligibility_never_allowed", check=decisions_are_eligible_where_allowed),
     Law(gate="policy", code="intent_without_decision", check=every_intent_ends_in_a_decision),
     Law(gate="policy", code="decision_unreached", check=every_decision_is_led_to, severity="warning"),
-    Law(gate="policy", code="plan_without_rule", check=every_plan_has_a_rule, severity="warning"),
+    Law(gate="policy", code="plan_without_rule", check=every_plan_has_a_rule, severity="warning", about="templates"),
     Law(gate="policy", code="rule_for_every_intent", check=rules_say_which_intent, severity="warning"),
 )
 

@@ -110,7 +110,7 @@ def _fact_names(subject: Subject) -> Iterator[str]:
 
 LAWS: tuple[Law[Subject], ...] = (
     Law(gate="security", code="redaction_unknown", check=redactions_are_known),
-    Law(gate="security", code="redact_mark_unknown", check=marks_are_known),
+    Law(gate="security", code="redact_mark_unknown", check=marks_are_known, about="capability_specs"),
     Law(gate="security", code="redaction_idle", check=redactions_can_act, severity="warning"),
     Law(gate="security", code="classified_unredacted", check=classified_data_is_redacted, severity="warning"),
 )

@@ -186,13 +186,19 @@ def destructive_capabilities_can_be_undone(subject: Subject) -> Iterator[Violati
 
 
 _APPROVAL_LAWS: tuple[Law[Subject], ...] = (
-    Law(gate="risk", code="tool_above_ceiling", check=tools_are_below_the_ceiling),
+    Law(gate="risk", code="tool_above_ceiling", check=tools_are_below_the_ceiling, about="described_environment"),
     Law(gate="risk", code="destructive_without_gate", check=destructive_tools_have_a_gate),
     Law(gate="risk", code="write_without_idempotency", check=writes_require_idempotency),
     Law(gate="risk", code="decision_below_tool", check=decisions_cover_their_tools),
     Law(gate="risk", code="rule_above_decision", check=rules_stay_below_the_declared_maximum),
     Law(gate="risk", code="destructive_without_evidence", check=destructive_decisions_rest_on_evidence),
-    Law(gate="risk", code="destructive_irreversible", check=destructive_capabilities_can_be_undone, severity="warning"),
+    Law(
+        gate="risk",
+        code="destructive_irreversible",
+        check=destructive_capabilities_can_be_undone,
+        severity="warning",
+        about="capability_specs",
+    ),
 )
 
 
@@ -253,9 +259,14 @@ def nothing_is_its_own_reversal(subject: Subject) -> Iterator[Violation]:
 
 
 _TOOL_LAWS: tuple[Law[Subject], ...] = (
-    Law(gate="risk", code="capability_above_adapter", check=capabilities_stay_below_their_adapter),
+    Law(
+        gate="risk",
+        code="capability_above_adapter",
+        check=capabilities_stay_below_their_adapter,
+        about="capability_specs",
+    ),
     Law(gate="risk", code="capability_understated", check=nothing_is_understated),
-    Law(gate="risk", code="reversal_circular", check=nothing_is_its_own_reversal),
+    Law(gate="risk", code="reversal_circular", check=nothing_is_its_own_reversal, about="capability_specs"),
 )
 
 
@@ -369,13 +380,13 @@ def _argument_path(params: Mapping[str, Any], name: str) -> list[str]:
 
 
 DECISION_LAWS: tuple[Law[DecisionDocument], ...] = (
-    Law(gate="integrity", code="task_parameter_invalid", check=parameters_can_be_computed),
+    Law(gate="integrity", code="task_parameter_invalid", check=parameters_can_be_computed, about="templates"),
 )
 """The laws that hold for a decision catalog as well."""
 
 _PLAN_LAWS: tuple[Law[Subject], ...] = (
     *DECISION_LAWS,
-    Law(gate="risk", code="task_argument_forbidden", check=parameters_keep_the_constraints),
+    Law(gate="risk", code="task_argument_forbidden", check=parameters_keep_the_constraints, about="templates"),
 )
 
 LAWS: tuple[Law[Subject], ...] = (*_PLAN_LAWS, *_APPROVAL_LAWS, *_TOOL_LAWS)

@@ -57,17 +57,16 @@ def _may_hold_secret(document: DocumentTexts) -> bool:
     has_fields = not document.is_simple or _FIELDS in text
     if "@" in text or (has_fields and any(field in text for field in _SECRET_FIELDS)):
         return True
-    return bool(_shapes(text, longest_piece=max(map(len, document.pieces), default=0)))
+    return bool(_shapes(document.full_bytes, longest_piece=max(map(len, document.pieces), default=0)))
 
 
 def _secret_kinds(name: str, text: str) -> list[str]:
     named = {"password"} if is_secret_value(name, text) else set()
-    return sorted(_shapes(text) | named | set(labelled_secrets(text)))
+    return sorted(_shapes(text.encode(errors="replace")) | named | set(labelled_secrets(text)))
 
 
-def _shapes(text: str, *, longest_piece: int = SEARCH_LIMIT) -> set[str]:
+def _shapes(data: bytes, *, longest_piece: int = SEARCH_LIMIT) -> set[str]:
     """Return the shapes of secrets anywhere in a text. The detector looks at the beginning of a text only."""
-    data = text.encode(errors="replace")
     if len(data) <= SEARCH_LIMIT:
         return set(secret_shapes(data, longest_piece=longest_piece))
     shapes: set[str] = set()
@@ -91,7 +90,7 @@ def no_text_is_as_random_as_a_secret(document: DocumentTexts) -> Iterator[Violat
 
 def no_character_is_unseen(document: DocumentTexts) -> Iterator[Violation]:
     """No text holds an invisible character: a reviewer and a model would read two different texts."""
-    for at, text in () if document.is_simple else document.raw_texts:
+    for at, text in document.raw_texts if document.has_special_characters else ():
         if characters := invisible_characters(text):
             yield Violation(
                 at=at,
@@ -102,7 +101,7 @@ def no_character_is_unseen(document: DocumentTexts) -> Iterator[Violation]:
 
 def no_word_is_of_two_scripts(document: DocumentTexts) -> Iterator[Violation]:
     """No word mixes letters of scripts that look alike, such as Latin and Cyrillic."""
-    for at, text in () if document.is_simple else document.raw_texts:
+    for at, text in document.raw_texts if document.has_special_characters else ():
         if words := mixed_words(text):
             yield Violation(
                 at=at,
@@ -220,8 +219,8 @@ def the_tool_surface_is_small(subject: Subject) -> Iterator[Violation]:
 TEXT_LAWS: tuple[Law[DocumentTexts], ...] = (
     Law(gate="security", code="secret_present", check=no_secret_is_here),
     Law(gate="security", code="random_text_present", check=no_text_is_as_random_as_a_secret),
-    Law(gate="security", code="unseen_character_present", check=no_character_is_unseen),
-    Law(gate="security", code="mixed_scripts_present", check=no_word_is_of_two_scripts),
+    Law(gate="security", code="unseen_character_present", check=no_character_is_unseen, about="has_special_characters"),
+    Law(gate="security", code="mixed_scripts_present", check=no_word_is_of_two_scripts, about="has_special_characters"),
     Law(gate="security", code="personal_number_present", check=no_official_number_is_here),
     Law(gate="security", code="people_listed", check=no_list_of_people_is_here),
     Law(gate="security", code="telephone_number_present", check=no_persons_telephone_is_here, severity="warning"),

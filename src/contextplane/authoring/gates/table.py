@@ -1,6 +1,6 @@
 """The gates in their order, and the report of a pack that they judge."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, get_args
 
@@ -22,7 +22,7 @@ from contextplane.authoring.gates import (
     security,
     tenancy,
 )
-from contextplane.authoring.law import Finding, Gate, Law, redact_secrets
+from contextplane.authoring.law import Finding, Gate, Law, Violation, redact_secrets
 from contextplane.authoring.subject import Subject
 from contextplane.authoring.texts import Identify
 from contextplane.model.artifact import EnvironmentDescription
@@ -31,6 +31,8 @@ from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 
 __all__ = ["EVERY_LAW", "GATES", "LAWS", "Report", "judge_pack", "sort_findings"]
+
+Check = Callable[[Subject], Iterable[Violation]]
 
 GATES: tuple[Gate, ...] = get_args(Gate)
 """The gates in the order of the contract."""
@@ -57,7 +59,11 @@ LAWS: tuple[Law[Subject], ...] = tuple(
 )
 """Every law about a pack of valid form."""
 
-_CHECKS = tuple((law, law.check) for law in LAWS)
+_CHECKS_BY_PART: tuple[tuple[str, tuple[tuple[Law[Subject], Check], ...]], ...] = tuple(
+    (part, tuple((law, law.check) for law in LAWS if law.about == part))
+    for part in dict.fromkeys(law.about for law in LAWS)
+)
+"""The laws and their checks, by the part of a pack that they are about; most are about no single part."""
 
 _SECRET_CODES = frozenset({"secret_present", "random_text_present"})
 EVERY_LAW: tuple[Law[Any], ...] = (*schema.LAWS, *LAWS)
@@ -87,10 +93,14 @@ def judge_pack(
     if not isinstance(pack, ContextPack):
         return Report(findings=sort_findings(pack), not_run=GATES[1:])
     subject = Subject(pack, value, environment, identify=identify)
-    return Report(
-        findings=sort_findings([law.finding(violation) for law, check in _CHECKS for violation in check(subject)]),
-        absent_parts=pack.absent_parts,
-    )
+    findings = [
+        law.finding(violation)
+        for part, checks in _CHECKS_BY_PART
+        if not part or getattr(subject, part)
+        for law, check in checks
+        for violation in check(subject)
+    ]
+    return Report(findings=sort_findings(findings), absent_parts=pack.absent_parts)
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -170,16 +170,16 @@ def personal_data_stays_out_of_memory(subject: Subject) -> Iterator[Violation]:
 
 DECISION_LAWS: tuple[Law[DecisionDocument], ...] = (
     Law(gate="tenancy", code="environment_undescribed", check=the_environment_is_described),
-    Law(gate="tenancy", code="tenant_unknown", check=tenants_are_known),
-    Law(gate="tenancy", code="role_unheld", check=owners_exist),
+    Law(gate="tenancy", code="tenant_unknown", check=tenants_are_known, about="described_environment"),
+    Law(gate="tenancy", code="role_unheld", check=owners_exist, about="described_environment"),
 )
 """The laws that hold for a decision catalog as well."""
 
 _SCOPE_LAWS: tuple[Law[Subject], ...] = (
     *DECISION_LAWS,
     Law(gate="tenancy", code="endpoint_unregistered", check=endpoints_are_registered),
-    Law(gate="tenancy", code="snapshot_out_of_scope", check=the_snapshot_is_in_scope),
-    Law(gate="tenancy", code="ontology_absent", check=the_ontology_is_present),
+    Law(gate="tenancy", code="snapshot_out_of_scope", check=the_snapshot_is_in_scope, about="described_environment"),
+    Law(gate="tenancy", code="ontology_absent", check=the_ontology_is_present, about="described_environment"),
     Law(gate="tenancy", code="entity_without_namespace", check=namespaces_cover_the_entities),
     Law(gate="tenancy", code="graph_without_entities", check=a_graph_has_an_ontology_and_identities),
     Law(gate="tenancy", code="embedding_key_unversioned", check=embedding_keys_have_a_version),

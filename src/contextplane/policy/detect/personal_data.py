@@ -205,9 +205,9 @@ _MANY_DIGITS, _SOME_DIGITS, _LETTER, _BEFORE_LETTER = b"000000000", b"0000", ord
 _DIGITS = 10
 
 
-def may_hold_number(text: str) -> bool:
-    """Whether a text may contain a number: a fast test before the slow ones."""
-    outline = text.encode(errors="replace").translate(_OUTLINE, _GAPS)
+def may_hold_number(data: bytes) -> bool:
+    """Whether a text in UTF-8 may contain a number: a fast test before the slow ones."""
+    outline = data.translate(_OUTLINE, _GAPS)
     at = outline.find(_SOME_DIGITS)
     while at >= 0:
         if outline.startswith(_MANY_DIGITS, at):

@@ -51,7 +51,7 @@ class TextProfile:
     @property
     def may_hold_number(self) -> bool:
         if self._may_hold_number is None:
-            self._may_hold_number = may_hold_number(self.text)
+            self._may_hold_number = may_hold_number(self.text.encode(errors="replace"))
         return self._may_hold_number
 
     @property
