@@ -68,7 +68,10 @@ def test_a_store_without_keys_says_how_to_begin_and_the_first_key_says_for_whom(
         (["trust", "carol", "--issuer", "acme"], 2, "signing_key_unclear"),
         (["trust", "nobody", "--issuer", "acme", "--key", "alice"], 13, "key_not_found"),
         (["trust", "./none.pem", "--issuer", "acme", "--key", "alice"], 13, "key_not_found"),
-        (["trust", "carol", "--issuer", "a b", "--key", "alice"], 2, "key_change_invalid"),
+        (["trust", "carol", "--issuer", "a b", "--new-issuer", "--key", "alice"], 2, "key_change_invalid"),
+        (["trust", "carol", "--issuer", "acne", "--key", "alice"], 13, "issuer_not_found"),
+        (["rotate", "bob", "carol", "--new-issuer", "--key", "alice"], 2, "usage"),
+        (["rotate", "bob", "carol", "--until", "2020-01-01T00:00:00Z", "--key", "alice"], 10, "key_window_empty"),
         (["trust", "carol", "--issuer", "acme", "--key", "bob"], 11, "keyring_not_an_owner"),
         (["trust", "carol", "--issuer", "acme", "--threshold", "4", "--key", "alice"], 10, "threshold_unreachable"),
         (["trust", "carol", "--issuer", "acme", "--until", "2020-01-01T00:00:00Z"], 2, "signing_key_unclear"),
@@ -144,6 +147,45 @@ def test_what_is_not_named_stays_as_it_is(store: Path) -> None:
     }
 
 
+def test_a_misspelt_issuer_is_not_made_and_the_known_one_is_suggested(store: Path) -> None:
+    line = one_error_line(
+        keys("trust", "carol", "--issuer", "acmee", "--key", "alice", cwd=store), 13, "issuer_not_found"
+    )
+    assert "did you mean acme? (--new-issuer makes a new one)" in line
+    far = one_error_line(
+        keys("trust", "carol", "--issuer", "globex", "--key", "alice", cwd=store), 13, "issuer_not_found"
+    )
+    assert "known here: acme (--new-issuer makes a new one)" in far
+    assert [issuer["issuer"] for issuer in key_list(store)["issuers"]] == ["acme"]
+
+
+def ends(store: Path) -> dict[str, str | None]:
+    return {key["name"]: key["valid_until"] for issuer in key_list(store)["issuers"] for key in issuer["keys"]}
+
+
+def test_a_rotation_does_not_lift_the_end_of_a_key(store: Path) -> None:
+    end, later = "2098-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
+    assert keys("trust", "bob", "--issuer", "acme", "--until", end, "--key", "alice", cwd=store).status == 0
+    result = keys("rotate", "bob", "carol", "--key", "alice", cwd=store)
+    assert "replaces bob for acme in the role security until 2098-01-01 00:00:00Z, signed by" in result.out
+    assert ends(store)["carol"] == end
+    # Neither does one into a key that is trusted already, whose own end comes first.
+    assert keys("rotate", "alice", "carol", "--key", "alice", cwd=store).status == 10  # no owner without an end is left
+    assert keys("new", "dave", cwd=store).status == 0
+    assert keys("rotate", "carol", "dave", "--until", later, "--key", "alice", cwd=store).status == 0
+    assert ends(store)["dave"] == later
+    assert ends(store)["alice"] is None
+
+
+def test_the_new_key_of_a_key_that_ended_needs_an_end_of_its_own(store: Path) -> None:
+    past = ["--from", "2020-01-01T00:00:00Z", "--until", "2021-01-01T00:00:00Z"]
+    assert keys("trust", "bob", "--issuer", "acme", *past, "--key", "alice", cwd=store).status == 0
+    line = one_error_line(keys("rotate", "bob", "carol", "--key", "alice", cwd=store), 10, "key_window_empty")
+    assert "--until" in line
+    assert keys("rotate", "bob", "carol", "--until", "2099-01-01T00:00:00Z", "--key", "alice", cwd=store).status == 0
+    assert states(store)["carol"] == "valid"
+
+
 def test_the_keyring_can_be_handed_over(store: Path) -> None:
     assert keys("rotate", "alice", "carol", "--overlap", "0", "--key", "alice", cwd=store).status == 0
     one_error_line(ctx(*REVOKE, cwd=store, env=OPEN), 11, "keyring_not_an_owner")
@@ -152,7 +194,7 @@ def test_the_keyring_can_be_handed_over(store: Path) -> None:
 
 def test_a_public_key_of_somebody_else_is_trusted_from_its_file(store: Path, keyring_once: Path) -> None:
     shutil.copy(keyring_once / ".ctx" / "keys" / "carol.pub", store / "theirs.pem")
-    assert keys("trust", "theirs.pem", "--issuer", "globex", "--key", "alice", cwd=store).status == 0
+    assert keys("trust", "theirs.pem", "--issuer", "globex", "--new-issuer", "--key", "alice", cwd=store).status == 0
     assert [issuer["issuer"] for issuer in key_list(store)["issuers"]] == ["acme", "globex"]
 
 
@@ -260,7 +302,7 @@ def test_a_role_that_ctx_does_not_know_is_taken_and_said_to_be_that_of_a_decisio
 
 def test_quietly_a_new_key_is_its_id_and_a_list_is_all_ids_once(store: Path) -> None:
     new_id = keys("new", "dave", "--quiet", cwd=store).out.strip()
-    assert keys("trust", "bob", "--issuer", "globex", "--key", "alice", cwd=store).status == 0
+    assert keys("trust", "bob", "--issuer", "globex", "--new-issuer", "--key", "alice", cwd=store).status == 0
     listing = key_list(store)
     ids = {key["key_id"] for issuer in listing["issuers"] for key in issuer["keys"]} | {
         x["key_id"] for x in listing["here"]

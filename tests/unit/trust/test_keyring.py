@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Event
@@ -92,6 +93,18 @@ def test_a_key_that_is_trusted_already_and_takes_over_another_was_good_before_th
     bob = after.key(BOB.public_key.key_id)
     assert bob is not None
     assert bob.valid_from == since
+
+
+def test_a_rotation_may_end_the_new_key() -> None:
+    endless = rotate(ALICE, BOB, since=day(3), old_until=day(7))
+    keys = keyring(trust(ALICE, "acme", until=day(9)))
+    for change, end in ((endless, None), (replace(endless, valid_until=str(day(9))), day(9))):
+        after = keyring(change, keys=keys).issuer("acme")
+        assert after is not None
+        bob = after.key(BOB.public_key.key_id)
+        assert bob is not None
+        assert bob.valid_until == end
+    assert refused(keys, replace(endless, valid_until=str(day(3)))) == "key_window_empty"
 
 
 def test_a_new_key_takes_over_the_roles_of_the_old_one_wherever_that_is_trusted() -> None:

@@ -20,7 +20,7 @@ from contextplane.app.registry.key_changes import (
 from contextplane.app.registry.keys import KeyStore
 from contextplane.cli.exit import OK
 from contextplane.cli.keys.show import key_label
-from contextplane.cli.output import CommandOutput, clean
+from contextplane.cli.output import CommandOutput, clean, format_second
 from contextplane.cli.parser import Usage
 from contextplane.model.suggestion import closest_name
 
@@ -104,9 +104,10 @@ def _change_lines(args: Namespace, who: str, key_id: str, keyring: TrustedKeys) 
             if key.roles
             else "without a role"
         )
+        end = f" until {format_second(key.valid_until)}" if key.valid_until else ""
         changes = {
-            "trust": f"is trusted for {clean(issuer.name)} {clean(roles)}",
-            "rotate": f"replaces {clean(args.names[0])} for {clean(issuer.name)} {clean(roles)}",
+            "trust": f"is trusted for {clean(issuer.name)} {clean(roles)}{end}",
+            "rotate": f"replaces {clean(args.names[0])} for {clean(issuer.name)} {clean(roles)}{end}",
             "revoke": f"is revoked for {clean(issuer.name)} from {key.revoked_from} on",
         }
         yield f"Key {who} {changes[args.what]}"
@@ -144,10 +145,11 @@ def _plan(key_store: KeyStore, args: Namespace) -> PlannedKeyChange:
                 since=args.since,
                 until=args.until,
                 threshold=args.threshold,
+                new_issuer=args.new_issuer is not None,
             )
         case "rotate":
             old, new = args.names
             overlap = OVERLAP_DAYS if args.overlap is None else args.overlap
-            return plan_rotation(key_store, old, new, overlap_days=overlap)
+            return plan_rotation(key_store, old, new, overlap_days=overlap, until=args.until)
         case _:
             return plan_revocation(key_store, args.names[0], args.reason, since=args.since)

@@ -4,8 +4,10 @@
                     keyring and is trusted at once for --issuer.
   list              list the trusted keys with their roles and times, and the keys stored here.
   trust KEY         trust a key for an issuer, or change its roles or times. --role lists all its roles; options that
-                    are left out keep their values. --threshold sets how many keys must sign.
-  rotate OLD NEW    replace OLD by NEW. Both are valid for --overlap days.
+                    are left out keep their values. --threshold sets how many keys must sign. A second issuer needs
+                    --new-issuer, because its name may be a misspelt one.
+  rotate OLD NEW    replace OLD by NEW. Both are valid for --overlap days. NEW ends when OLD would have ended, or at
+                    --until.
   revoke KEY        end the trust in a key, from --from on. Its earlier signatures stay valid only if a trusted time
                     shows that they are earlier.
 
@@ -36,13 +38,13 @@ _SIGNING = frozenset({"key", "passphrase_fd"})
 _TAKES = {
     "new": frozenset({"issuer", "passphrase_fd"}),
     "list": frozenset[str](),
-    "trust": _SIGNING | {"issuer", "role", "since", "until", "threshold"},
-    "rotate": _SIGNING | {"overlap"},
+    "trust": _SIGNING | {"issuer", "new_issuer", "role", "since", "until", "threshold"},
+    "rotate": _SIGNING | {"overlap", "until"},
     "revoke": _SIGNING | {"since", "reason"},
 }
 _NAMES = {"new": 1, "list": 0, "trust": 1, "rotate": 2, "revoke": 1}
 _TAKEN = ("no KEY", "one KEY", "two, OLD and NEW")
-_OPTIONS = {"since": "from", "passphrase_fd": "passphrase-fd"}
+_OPTIONS = {"since": "from", "passphrase_fd": "passphrase-fd", "new_issuer": "new-issuer"}
 _MOST_DAYS, _MOST_KEYS, _DIGITS = 3650, 16, 4
 
 
@@ -52,11 +54,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         "names", metavar="KEY", nargs="*", default=[], help="a key; two for rotate, OLD and NEW; none for list"
     )
     parser.add_argument("--issuer", metavar="ISSUER", help="new, trust: the issuer that the key signs for")
+    parser.add_argument(
+        "--new-issuer", action="store_true", default=None, help="trust: --issuer may name an issuer without a key"
+    )
     parser.add_argument("--role", metavar="ROLE", action="append", help="trust: a role of the key; repeatable")
     parser.add_argument(
         "--from", dest="since", metavar="TIME", type=_moment, help="trust, revoke: the first time it applies"
     )
-    parser.add_argument("--until", metavar="TIME", type=_moment, help="trust: the time at which it ends")
+    parser.add_argument("--until", metavar="TIME", type=_moment, help="trust, rotate: the time at which it ends")
     parser.add_argument("--threshold", metavar="N", type=_number_to(_MOST_KEYS), help="trust: how many keys must sign")
     parser.add_argument(
         "--overlap", metavar="DAYS", type=_number_to(_MOST_DAYS), help="rotate: how long both are valid (default: 30)"
