@@ -5,7 +5,9 @@ Each overlay is judged by the engines that decide runs: those of the pack, and o
 
 import copy
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
+from math import inf
 from typing import Any
 
 import msgspec
@@ -15,6 +17,7 @@ from contextplane.authoring.overlay.resolved_view import resolve_view
 from contextplane.compiler.evidence import is_classified_above
 from contextplane.compiler.view import PackView
 from contextplane.errors import ContextPlaneError
+from contextplane.model.arguments import CallLimit
 from contextplane.model.artifact import Overlay, OverlayChange
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.terms import APPROVAL_MODES, DataClassification
@@ -30,6 +33,7 @@ from tests.support.overlay_cases import (
     constants_by_path,
     drawn_changes,
     drawn_request,
+    limit_changes,
     narrowing_changes,
 )
 from tests.support.policy_cases import Dice, drawn_facts, drawn_policy, drawn_tooling, seeded
@@ -56,12 +60,16 @@ CALLS: tuple[dict[str, Json], ...] = (
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What one run may do. `calls`: each call that it may make, and the gates that the call waits for."""
+    """What one run may do. `calls`: each call that it may make, and the gates that the call waits for.
+
+    `limits`: the most of each thing that is counted, by the tool and what is counted together.
+    """
 
     allowed: bool
     modes: dict[str, int]
     calls: dict[tuple[str, int], frozenset[str]]
     gates: dict[str, tuple[int, int]]
+    limits: dict[tuple[str | None, ...], float]
     requires: frozenset[str]
     attestable: frozenset[str]
     triggered: frozenset[str]
@@ -81,6 +89,11 @@ class Allowance(msgspec.Struct, frozen=True):
             "an approval is easier, or holds longer": any(
                 self.gates[gate][0] < other.gates[gate][0] or self.gates[gate][1] > other.gates[gate][1]
                 for gate in self.gates.keys() & other.gates.keys()
+            ),
+            "a tool may be called more often, or for more": any(
+                self.limits.get(counted, inf) > most
+                for counted, most in other.limits.items()
+                if counted[0] in self.modes
             ),
             "a guardrail is not triggered": not other.triggered <= self.triggered,
             "less evidence is required": self.allowed and not other.requires <= self.requires,
@@ -121,12 +134,23 @@ class Runs:
             modes={tool.capability_id: APPROVAL_MODES.index(tool.effective_mode) for tool in surface.tools},
             calls=calls,
             gates={gate.gate_id: (gate.gate.approvers, gate.gate.ttl_seconds) for gate in active},
+            limits=most_by_limit((tool.capability_id, entry.limit) for tool in surface.tools for entry in tool.limits),
             requires=requires,
             attestable=requires - self.view.evidence_producers.names,
             triggered=frozenset(guardrail.id for guardrail in decision.guardrails.triggered),
             admitted=frozenset(level for level in CLASSES if not is_classified_above(level, ceiling)),
             redacted=frozenset(self.pack.policy_layer.guardrails.redaction_rules),
         )
+
+
+def most_by_limit(limits: Iterable[tuple[str, CallLimit]]) -> dict[tuple[str | None, ...], float]:
+    """The most of each thing that the limits of these tools count: of two limits, the lower one holds."""
+    lowest: dict[tuple[str | None, ...], float] = {}
+    for tool, limit in limits:
+        counted = (tool, limit.per, limit.period, limit.sum_of)
+        most = limit.max if limit.max_calls is None else limit.max_calls
+        lowest[counted] = min(lowest.get(counted, inf), most or inf)
+    return lowest
 
 
 @cache
@@ -236,3 +260,25 @@ def test_most_plain_narrowings_are_accepted(shard: int) -> None:
             taken += 1
             assert not excess(dice, pack, value), seed
     assert taken >= OVERLAYS * 0.8
+
+
+def test_no_accepted_overlay_raises_a_limit_of_calls() -> None:
+    verdicts = Counter[bool]()
+    for seed in range(OVERLAYS * 4):
+        dice, pack = seeded(seed), base_pack(seed)
+        changes = limit_changes(dice, pack)
+        value = accepted(pack, changes)
+        verdicts[value is not None] += 1
+        if value is not None:
+            before, after = (most_by_limit(permitted(document)) for document in (pack, value))
+            assert all(after.get(counted, inf) <= most for counted, most in before.items()), (seed, changes)
+    assert min(verdicts[True], verdicts[False]) >= OVERLAYS // 2
+
+
+def permitted(document: Json) -> list[tuple[str, CallLimit]]:
+    permissions = msgspec.convert(document, type=ContextPack).tooling_layer.permissions
+    return [
+        (f"{permission.adapter_id}.{permission.capability}", limit)
+        for permission in permissions
+        for limit in permission.limits
+    ]

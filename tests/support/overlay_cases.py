@@ -10,7 +10,15 @@ from typing import Any
 
 from tests.support.policy_cases import Dice, drawn_condition, drawn_effect
 
-__all__ = ["REMOVED", "DrawnChange", "constants_by_path", "drawn_changes", "drawn_request", "narrowing_changes"]
+__all__ = [
+    "REMOVED",
+    "DrawnChange",
+    "constants_by_path",
+    "drawn_changes",
+    "drawn_request",
+    "limit_changes",
+    "narrowing_changes",
+]
 
 Json = Any
 DrawnChange = tuple[str, Json]
@@ -150,6 +158,25 @@ def _changed_bounds(dice: Dice, bounds: dict[str, Json]) -> dict[str, Json]:
     return changed
 
 
+def _changed_limits(dice: Dice, limits: list[Json]) -> list[Json]:
+    """Limits of calls, with one that is higher, lower, gone, new, or counted over another time."""
+    daily = {"per": "user", "period": "24h", "max_calls": 1 + dice.below(9)}
+    if not limits or dice.chance(20):
+        return [*limits, daily]
+    n = dice.below(len(limits))
+    name = "max" if "max" in limits[n] else "max_calls"
+    changed = dice.pick(
+        [
+            [{**limits[n], name: limits[n][name] + 1}],
+            [{**limits[n], name: max(1, limits[n][name] - 1)}],
+            [{**limits[n], "per": "tenant", "period": "1h"}],
+            [limits[n], {**limits[n], name: limits[n][name] + 1}],
+            [],
+        ]
+    )
+    return [*limits[:n], *changed, *limits[n + 1 :]]
+
+
 def _rules(pack: Json) -> list[tuple[str, Json]]:
     return [
         (f"/policy_layer/policy_bundles/{bundle['bundle_id']}/policy_dsl/rules/{rule['rule_id']}", rule)
@@ -226,6 +253,14 @@ def _permission_change(dice: Dice, pack: Json) -> list[DrawnChange]:
     return [(f"{at}/arg_constraints", _changed_bounds(dice, permission.get("arg_constraints", {})))]
 
 
+def limit_changes(dice: Dice, pack: Json) -> list[DrawnChange]:
+    """One change of the limits of calls of a permission, of one that has any where there is one."""
+    permissions = pack["tooling_layer"]["permissions"]
+    permission = dice.pick([entry for entry in permissions if entry.get("limits")] or permissions)
+    at = f"/tooling_layer/permissions/{permission['adapter_id']}.{permission['capability']}"
+    return [(f"{at}/limits", _changed_limits(dice, permission.get("limits", [])))]
+
+
 def _other_change(dice: Dice, pack: Json) -> list[DrawnChange]:
     adapter = dice.pick(pack["tooling_layer"]["adapter_registry"])["adapter_id"]
     spec = dice.pick(pack["decision_layer"]["decision_specs"])
@@ -246,11 +281,12 @@ def _other_change(dice: Dice, pack: Json) -> list[DrawnChange]:
 
 
 _CHANGES: tuple[tuple[int, Callable[[Dice, Json], list[DrawnChange]]], ...] = (
-    (45, _rule_change),
+    (35, _rule_change),
     (10, _new_rule),
     (13, _gate_change),
     (8, _guardrail_change),
     (14, _permission_change),
+    (10, limit_changes),
     (10, _other_change),
 )
 

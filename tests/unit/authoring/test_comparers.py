@@ -414,3 +414,12 @@ def test_a_lower_limit_of_calls_narrows(old: Any, new: Any, effect: str, words: 
 def test_another_period_is_another_limit() -> None:
     packs = [with_changes([{"at": LIMITED, "value": [{**DAILY, "period": period}]}]) for period in ("24h", "1h")]
     assert {change.effect for change in compare_packs(*packs)} == {"narrows", "widens"}
+
+
+def test_an_overlay_may_lower_a_limit_of_calls_and_not_raise_or_remove_it() -> None:
+    base = with_changes([{"at": LIMITED, "value": [DAILY]}])
+    at = "/tooling_layer/permissions/adp_payments.issue_refund/limits"
+    assert effects(((at, [{**DAILY, "max_calls": 2}]),), base) == {"narrows"}
+    for looser in ([{**DAILY, "max_calls": 4}], [], [{**DAILY, "period": "1h"}], [{**DAILY, "per": "tenant"}]):
+        with pytest.raises(OverlayWidens):
+            effects(((at, looser),), base)

@@ -4,14 +4,15 @@ A comparer is given a pair of states, None for a part that is absent. A differen
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from contextplane.authoring.diff.tree import Effect, Tree, is_rank_as_high, part_at, plain, required_rank
 from contextplane.authoring.law import HIDDEN, looks_secret
-from contextplane.model.json.canonical import canonical
+from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
 from contextplane.policy.clock import LOCAL_CLOCK
+from contextplane.policy.redaction.schema_marks import KEYWORD, find_marks
 
 __all__ = [
     "Comparer",
@@ -31,6 +32,7 @@ __all__ = [
     "release",
     "required_mode",
     "timezone",
+    "tool_schema",
 ]
 
 
@@ -205,6 +207,52 @@ def added_or_removed(added: Callable[[Pair], Difference], removed: Callable[[Pai
         yield added(pair) if pair.old is None else removed(pair)
 
     return compare
+
+
+def tool_schema(what: str) -> Comparer:
+    """Compare the JSON Schema of a tool, mark of `x-redact` by mark, and then without them.
+
+    A new mark masks more, so it narrows. One that is gone shows what was masked, so it widens.
+    """
+
+    def compare(pair: Pair) -> Iterator[Difference]:
+        old, new = _marks(pair.old), _marks(pair.new)
+        for place in [*new, *(place for place in old if place not in new)]:
+            if old.get(place) == new.get(place):
+                continue
+            was, now = (format_value(marks.get(place)) for marks in (old, new))
+            name = f"{what}{place}"
+            if place not in old:
+                yield Difference(effect="narrows", words=f"{name} is now masked ({KEYWORD}: {now})")
+            elif place not in new:
+                yield Difference(effect="widens", words=f"{name} is no longer masked ({KEYWORD} was {was})")
+            else:
+                yield Difference(effect="wording", words=f"{name} is masked as {now} (was {was})")
+        if _form_without_marks(pair.old) != _form_without_marks(pair.new):
+            yield Difference(effect="changes", words=f"{what} {format_transition(pair)}")
+
+    return compare
+
+
+def _marks(side: Tree) -> dict[str, Any]:
+    """Map the place of each schema that is marked to its mark; `false` marks nothing."""
+    marks = find_marks(plain(side))
+    return {place.removesuffix(f"/{KEYWORD}"): mark for place, mark in marks if mark is not False}
+
+
+def _form_without_marks(side: Tree) -> bytes:
+    """The canonical form of a schema without its marks."""
+    return canonical(_without_marks(plain(side), is_schema=True))
+
+
+def _without_marks(part: Json, *, is_schema: bool) -> Json:
+    if isinstance(part, Mapping):
+        return {
+            name: _without_marks(member, is_schema=name != "properties" or not is_schema)
+            for name, member in part.items()
+            if name != KEYWORD or not is_schema
+        }
+    return [_without_marks(element, is_schema=True) for element in part] if isinstance(part, list) else part
 
 
 def _entries(side: Tree) -> dict[bytes, str]:

@@ -17,6 +17,7 @@ from contextplane.authoring.diff.comparers import (
     release,
     required_mode,
     timezone,
+    tool_schema,
 )
 from contextplane.authoring.diff.conditions import gate_when, guardrail_when, permission_when, rule_condition
 from contextplane.authoring.diff.parts import (
@@ -144,6 +145,8 @@ TABLE: dict[TreePath, Comparer] = {
     (*_ADAPTER, "capabilities"): capabilities,
     (*_ADAPTER, "capability_specs", "*", "approval_mode"): capability_mode,
     (*_ADAPTER, "capability_specs", "*", "description"): capability_description,
+    (*_ADAPTER, "capability_specs", "*", "input_schema"): tool_schema("its input schema"),
+    (*_ADAPTER, "capability_specs", "*", "output_schema"): tool_schema("its output schema"),
     (*_ADAPTER, "capability_specs", "*", "arguments", "*", "description"): always("wording", "its description"),
     (*_PERMISSION, "allow"): permission_allow,
     (*_PERMISSION, "permission_id"): always("metadata"),

@@ -53,7 +53,9 @@ def redactions_can_act(subject: Subject) -> Iterator[Violation]:
         return
     fields = FieldNames(_WEAK)
     schemas = [schema for _, schema in _schemas(subject)]
-    acting = {fields.rule(name) for name in (*_fact_names(subject), *_property_names(schemas))}
+    acting = {
+        fields.rule(name) for name in (*_fact_names(subject), *_property_names(schemas), *_argument_names(subject))
+    }
     acting |= {mark for schema in schemas for _, mark in find_marks(schema) if isinstance(mark, str)}
     for n, name in weak:
         if name not in acting:
@@ -95,6 +97,12 @@ def _property_names(schemas: list[JsonSchema]) -> Iterator[str]:
             todo += part.values()
         elif isinstance(part, list):
             todo += part
+
+
+def _argument_names(subject: Subject) -> Iterator[str]:
+    """Yield the name of every argument of the capabilities that list theirs."""
+    for placed in subject.capability_specs:
+        yield from placed.spec.arguments or ()
 
 
 def _fact_names(subject: Subject) -> Iterator[str]:

@@ -21,15 +21,18 @@ _MOST_SCHEMAS = 512
 
 def find_marks(schema: object) -> Iterator[tuple[str, object]]:
     """Yield the place of every `x-redact` in a schema, and what it says."""
-    todo: list[tuple[str, object]] = [("", schema)]
+    todo: list[tuple[str, object, bool]] = [("", schema, True)]
     while todo:
-        at, part = todo.pop()
+        at, part, is_schema = todo.pop()
         if isinstance(part, dict):
-            if KEYWORD in part and not at.endswith("/properties"):
+            if KEYWORD in part and is_schema:
                 yield f"{at}/{KEYWORD}", part[KEYWORD]
-            todo += [(at + pointer([name]), member) for name, member in part.items()]
+            # The members of `properties` are schemas, and so is a property of that name.
+            todo += [
+                (at + pointer([name]), member, name != "properties" or not is_schema) for name, member in part.items()
+            ]
         elif isinstance(part, list):
-            todo += [(f"{at}/{n}", element) for n, element in enumerate(part)]
+            todo += [(f"{at}/{n}", element, True) for n, element in enumerate(part)]
 
 
 class SchemaMarks:
