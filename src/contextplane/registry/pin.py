@@ -7,6 +7,9 @@ from contextplane.authoring.overlay.resolved_view import resolve_view
 from contextplane.authoring.texts import Identify
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import Overlay
+from contextplane.model.ids import PackRef
+from contextplane.model.value import Value
+from contextplane.registry.admit import admit
 from contextplane.registry.artifact_state import refuse_transition
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.errors import VersionDeprecated, VersionRevoked, VersionUnknown
@@ -14,24 +17,29 @@ from contextplane.registry.events import Pin, PinChange, RolledBack
 from contextplane.registry.pin_state import PinNotFound, PinState, ref_of
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import EvaluationReport
+from contextplane.registry.resolution import RegistrySnapshot
 from contextplane.registry.streams import pins_stream
 from contextplane.registry.version_state import VersionState
 from contextplane.trust.errors import KeyRevoked
+from contextplane.trust.verify import TrustContext
 
 __all__ = [
     "IncidentOpen",
     "NeverPinned",
     "NotObserved",
     "OverlayElsewhere",
+    "PassedOver",
     "PromotionWithoutEvaluation",
     "RefreshOpen",
+    "RollbackChoice",
     "check_fit",
     "check_pin",
     "check_promotion",
-    "check_rollback",
     "check_usable",
+    "choose_rollback",
     "find_pin",
     "rollback_target",
+    "serving_problem",
 ]
 
 
@@ -50,7 +58,7 @@ class OverlayElsewhere(ContextPlaneError):
 
 
 class NeverPinned(ContextPlaneError):
-    """A rollback to a version that was never pinned there, or to none: there is none before."""
+    """A rollback to a version that was never pinned there, or to none: no version before it can serve."""
 
     code: ClassVar[str] = "rollback_never_pinned"
     family: ClassVar[Family] = "refused"
@@ -80,7 +88,7 @@ class IncidentOpen(ContextPlaneError):
 def check_usable(version: VersionState, *, deprecated: bool = False) -> None:
     """Refuse a version that may not be pinned.
 
-    `deprecated`: a deprecated version is accepted, for an emergency rollback.
+    `deprecated`: a deprecated version is accepted, for acts that no new run depends on.
     """
     if not version.is_published:
         raise VersionUnknown("it was never published", at=str(version.ref), hint="'ctx packs' lists published versions")
@@ -96,7 +104,7 @@ def check_usable(version: VersionState, *, deprecated: bool = False) -> None:
             at=str(version.ref),
             hint="publish a new version with another key",
         )
-    refuse_transition("rolled_back" if deprecated else "pinned", version.stage, at=str(version.ref))
+    refuse_transition("alias_set" if deprecated else "pinned", version.stage, at=str(version.ref))
 
 
 def check_pin(version: VersionState, *, protected: bool) -> None:
@@ -136,32 +144,72 @@ def find_pin(state: PinState, base_id: str) -> Pin:
     return pin
 
 
-def check_rollback(
-    state: PinState, earlier: Iterable[PinChange], version: str | None, is_revoked: Callable[[Pin], bool]
-) -> Pin:
+class PassedOver(Value, frozen=True):
+    """A version that a rollback passed over: no new run would get it. `code` and `reason` say why."""
+
+    ref: PackRef
+    code: str
+    reason: str
+
+
+class RollbackChoice(Value, frozen=True):
+    """The pin that a rollback returns to, and the versions that it passed over, newest first."""
+
+    pin: Pin
+    passed_over: tuple[PassedOver, ...] = ()
+
+
+ServingProblem = Callable[[Pin], ContextPlaneError | None]
+"""Returns why no new run would get a version, or None."""
+
+
+def choose_rollback(
+    state: PinState, earlier: Iterable[PinChange], version: str | None, problem_of: ServingProblem
+) -> RollbackChoice:
     """Choose the pin to go back to. `earlier`: the changes of the pins, newest first.
 
-    Without a `version` it is the last other version that is not revoked and was not rolled back from since it was
-    pinned: of two concurrent rollbacks, the second must not restore what the first one removed.
+    Without a `version` it is the last other version that new runs would get and that was not rolled back from since it
+    was pinned: of two concurrent rollbacks, the second must not restore what the first one removed. A `version` that no
+    run would get is refused.
     """
-    now, left = state.pins.base, set[str]()
+    now, left, passed_over = state.pins.base, set[str](), dict[str, PassedOver]()
     for change in earlier:
         before = change.pins.base
         if before is not None and (now is None or before.version != now.version):
-            is_candidate = before.version not in left and not is_revoked(before)
+            is_candidate = before.version not in left and before.version not in passed_over
             if version == before.version or (version is None and is_candidate):
-                return before
+                problem = problem_of(before)
+                if problem is None:
+                    return RollbackChoice(pin=before, passed_over=tuple(passed_over.values()))
+                if version is not None:
+                    raise problem
+                passed_over[before.version] = PassedOver(ref=ref_of(before), code=problem.code, reason=problem.message)
         if isinstance(change, RolledBack):
             left.add(change.away)
+    raise _no_target_error(state, version, left - {""}, tuple(passed_over.values()))
+
+
+def _no_target_error(
+    state: PinState, version: str | None, left: set[str], passed_over: tuple[PassedOver, ...]
+) -> NeverPinned:
+    now = state.base
     if version is not None and now is not None and version == now.version:
-        raise NeverPinned(f"{ref_of(now)} is what is pinned now", at=state.base_id)
+        return NeverPinned(f"{now} is what is pinned now", at=state.base_id)
+    if passed_over:
+        return NeverPinned(
+            "no new run would get what was pinned before: "
+            + "; ".join(f"{other.ref} is passed over ({other.code}: {other.reason})" for other in passed_over),
+            at=state.base_id,
+            hint="nothing changed; 'ctx pin' pins any published version",
+            details={"passed_over": [{"ref": str(other.ref), "code": other.code} for other in passed_over]},
+        )
     if version is None and left:
-        raise NeverPinned(
-            f"it was rolled back from {', '.join(sorted(left - {''}))} already, and nothing else was pinned before",
+        return NeverPinned(
+            f"it was rolled back from {', '.join(sorted(left))} already, and nothing else was pinned before",
             at=state.base_id,
             hint="name the version to go back to",
         )
-    raise NeverPinned(
+    return NeverPinned(
         f"{state.base_id}{'@' + version if version else ''} was never pinned in {state.environment} before",
         at=state.base_id,
         hint="'ctx pin' pins any published version",
@@ -194,12 +242,19 @@ def check_promotion(state: PinState, version: VersionState, report: EvaluationRe
     return report
 
 
-def rollback_target(reader: RegistryReader, state: PinState, version: str | None) -> Pin:
-    """The pin that a rollback returns to: the one before, or that of `version`. Refused if there is none."""
+def rollback_target(
+    reader: RegistryReader, state: PinState, version: str | None, problem_of: ServingProblem
+) -> RollbackChoice:
+    """Return the pin that a rollback returns to: the one before, or that of `version`."""
     changes = (event.change for event in reader.history_reversed(pins_stream(state.environment, state.base_id)))
     earlier = (change for change in changes if isinstance(change, PinChange))
+    return choose_rollback(state, earlier, version, problem_of)
 
-    def is_revoked(pin: Pin) -> bool:
-        return reader.version(ref_of(pin)).stage == "revoked"
 
-    return check_rollback(state, earlier, version, is_revoked)
+def serving_problem(ref: PackRef, snapshot: RegistrySnapshot, trust_context: TrustContext) -> ContextPlaneError | None:
+    """Return why no new run gets a version, wherever it is pinned; None if runs get it."""
+    try:
+        admit(ref, "new_traffic", snapshot=snapshot, trust_context=trust_context)
+    except ContextPlaneError as error:
+        return error
+    return None

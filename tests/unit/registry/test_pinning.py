@@ -16,16 +16,21 @@ from contextplane.app.registry.pins import (
 )
 from contextplane.app.registry.refresh import close_incident, open_incident, open_refresh
 from contextplane.app.registry.release import withdraw
+from contextplane.app.registry.resolve import resolve_request
 from contextplane.app.registry.session import RegistrySession
+from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import Json
+from contextplane.model.timestamp import Timestamp
 from contextplane.ports.objects import ObjectNotFound
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.events import RollbackEnded
 from contextplane.registry.reports import EvaluationReport, GoldenResult
+from contextplane.registry.resolution import ResolveRequest
 from contextplane.registry.streams import pins_stream
 from contextplane.testing.proofs import proves
-from tests.unit.registry.desk import CATALOG, NARROWER, OVERLAY, PACK, Office, code, version
+from tests.unit.registry.desk import CATALOG, ISSUER, NARROWER, OVERLAY, PACK, Office, code, version
+from tests.unit.registry.releases import HERE
 from tests.unit.trust.world import key_of, revoke
 
 SECOND = "ctxpack.support@1.1.0"
@@ -151,7 +156,7 @@ def test_a_rollback_pins_the_version_before_again_and_records_how_long_it_took(h
     here.pin("prod", SECOND)
     act = roll_back(here.desk, "prod", SUPPORT, None, here.by("ops", "wrong refunds"))
     assert (str(act.ref), str(act.before), act.digest) == (PACK, SECOND, first.digest)
-    assert (act.golden, act.deprecated) == ("not_run", False)
+    assert (act.golden, act.passed_over) == ("not_run", ())
     with here.desk.read() as reader:
         *_, ended = reader.history(pins_stream("prod", SUPPORT))
     assert isinstance(ended.change, RollbackEnded)
@@ -188,16 +193,79 @@ def test_a_rollback_goes_only_to_what_was_pinned_there(here: Office) -> None:
     assert code(lambda: roll_back(here.desk, "nowhere", SUPPORT, None, here.by("ops"))) == "rollback_never_pinned"
 
 
-def test_in_an_emergency_a_deprecated_version_will_do_and_a_revoked_one_never(here: Office) -> None:
+def serves(here: Office, ref: str, environment: str = "prod") -> str:
+    """Whether a new run gets a version there, or the code of the refusal."""
+    request = ResolveRequest(refs=(PackRef.parse(ref),), tenant=ISSUER, environment=environment, purpose="new_traffic")
+    try:
+        resolve_request(here.desk, request, HERE, max_age=None)
+    except ContextPlaneError as error:
+        return error.code
+    return "ok"
+
+
+def test_a_rollback_passes_over_what_cannot_serve_and_says_why(here: Office) -> None:
     two_versions(here)
     third = here.release(version("1.2.0", NARROWER))
-    for ref in (PACK, SECOND, third):
+    fourth = here.release(version("1.3.0", NARROWER))
+    for ref in (PACK, SECOND, third, fourth):
         here.pin("prod", ref)
-    withdraw(here.desk, PackRef.parse(PACK), "deprecated", here.by("pub"))
     withdraw(here.desk, PackRef.parse(SECOND), "revoked", here.by("pub"))
-    assert code(lambda: roll_back(here.desk, "prod", SUPPORT, "1.1.0", here.by("ops"))) == "version_revoked"
+    withdraw(here.desk, third, "deprecated", here.by("pub"))
     act = roll_back(here.desk, "prod", SUPPORT, None, here.by("ops"))
-    assert (str(act.ref), act.deprecated) == (PACK, True)
+    assert [(str(other.ref), other.code) for other in act.passed_over] == [
+        (str(third), "version_deprecated"),
+        (SECOND, "version_revoked"),
+    ]
+    assert (str(act.ref), here.base("prod"), serves(here, PACK)) == (PACK, PACK, "ok")
+
+
+def test_a_rollback_that_finds_nothing_that_can_serve_changes_nothing(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", PACK)
+    here.pin("prod", SECOND)
+    withdraw(here.desk, PackRef.parse(PACK), "deprecated", here.by("pub"))
+    before = here.streams()
+    with pytest.raises(ContextPlaneError) as refused:
+        roll_back(here.desk, "prod", SUPPORT, None, here.by("ops"))
+    assert refused.value.code == "rollback_never_pinned"
+    assert refused.value.details["passed_over"] == [{"ref": PACK, "code": "version_deprecated"}]
+    assert (here.streams(), serves(here, SECOND)) == (before, "ok")
+
+
+def test_a_version_that_cannot_serve_is_refused_by_name_before_anything_changes(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", PACK)
+    here.pin("prod", SECOND)
+    withdraw(here.desk, PackRef.parse(PACK), "deprecated", here.by("pub"))
+    before = here.streams()
+    assert code(lambda: roll_back(here.desk, "prod", SUPPORT, "1.0.0", here.by("ops"))) == "version_deprecated"
+    assert (here.streams(), serves(here, SECOND)) == (before, "ok")
+    withdraw(here.desk, PackRef.parse(PACK), "revoked", here.by("pub"))
+    assert code(lambda: roll_back(here.desk, "prod", SUPPORT, "1.0.0", here.by("ops"))) == "version_revoked"
+
+
+def test_a_version_whose_approval_is_void_cannot_serve_and_is_passed_over(here: Office) -> None:
+    here.trust("sec2", "security")
+    two_versions(here)
+    acted = here.record(version("1.2.0", NARROWER))
+    for by, role in (("arch", "architecture"), ("sec2", "security"), ("dat", "data"), ("eva", "evaluation")):
+        here.review(str(acted.digest), by, role)
+    here.sign(str(acted.digest))
+    here.publish(str(acted.digest))
+    for ref in (PACK, acted.ref, SECOND):
+        here.pin("prod", ref)
+    here.change_keys(revoke(key_of("sec2"), Timestamp.parse("2030-01-01T00:00:00Z")))
+    act = roll_back(here.desk, "prod", SUPPORT, None, here.by("ops"))
+    assert [(other.ref, other.code) for other in act.passed_over] == [(acted.ref, "publication_doubtful")]
+    assert (str(act.ref), serves(here, PACK)) == (PACK, "ok")
+
+
+def test_a_rollback_names_the_open_incidents_of_the_version(here: Office) -> None:
+    two_versions(here)
+    here.pin("prod", PACK)
+    here.pin("prod", SECOND)
+    open_incident(here.desk, PackRef.parse(PACK), "INC-7", here.by("ops"))
+    assert roll_back(here.desk, "prod", SUPPORT, None, here.by("ops")).incidents == ("INC-7",)
 
 
 class Red:

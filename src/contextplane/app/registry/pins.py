@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from contextplane.app.packs.files import official_number
 from contextplane.app.registry.catalogs import catalogs_on_record
@@ -26,20 +27,25 @@ from contextplane.registry.events import (
     RolledBack,
     Unpinned,
 )
+from contextplane.registry.open import OpenRegistry
 from contextplane.registry.pin import (
     OverlayElsewhere,
+    PassedOver,
     check_fit,
     check_pin,
     check_promotion,
     check_usable,
     find_pin,
     rollback_target,
+    serving_problem,
 )
 from contextplane.registry.pin_state import PinNotFound, PinState, current_pin, is_doubtful, pinned_overlays, ref_of
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import GoldenResult, golden_report
+from contextplane.registry.resolution import CatalogSnapshot
 from contextplane.registry.streams import PINS, NameInvalid, aliases_stream, environment_stream, pins_stream
-from contextplane.registry.writer import AppendResult, PlannedChange
+from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
+from contextplane.trust.verify import TrustContext
 
 __all__ = [
     "PinResult",
@@ -59,7 +65,8 @@ _NONE = Pins()  # the writer fills in what is pinned after the event
 class PinResult(Value, frozen=True):
     """What is pinned now, and what was before. `appended`: None if nothing changed.
 
-    `overlays`: those that are pinned on the pack, also after the pack itself was unpinned.
+    `overlays`: those that are pinned on the pack, also after the pack itself was unpinned. `incidents`: those of the
+    version that are open after a rollback to it. `passed_over`: the versions that a rollback left out.
     """
 
     environment: str
@@ -67,7 +74,8 @@ class PinResult(Value, frozen=True):
     digest: Digest
     before: PackRef | None = None
     appended: AppendResult | None = None
-    deprecated: bool = False
+    incidents: tuple[str, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
     milliseconds: int | None = None
     golden: GoldenOutcome | None = None
     golden_words: str = ""
@@ -121,16 +129,18 @@ def unpin(session: RegistrySession, environment: str, base_id: str, overlay: str
 
 
 def roll_back(session: RegistrySession, environment: str, base_id: str, version: str | None, by: SignedBy) -> PinResult:
-    """Pin the version that was pinned before, at once; then run golden cases and record their outcome."""
+    """Pin the version that was pinned before, at once; then run golden cases and record their outcome.
+
+    Versions that no new run would get are passed over. A `version` that no run would get is refused.
+    """
     start = session.platform.clock.now()
     with session.write(by.signer) as writer:
         reader = writer.reader
         state = reader.pins(environment, base_id)
-        target = rollback_target(reader, state, version)
+        choice = rollback_target(reader, state, version, partial(_serving_problem, session, writer, state))
+        target = choice.pin
         version_state = reader.version(ref_of(target))
-        check_usable(version_state, deprecated=True)
         artifact = session.artifact(version_state.digest)
-        _check_fit(session, state, artifact)
         change = RolledBack(
             kind=target.kind,
             id=target.id,
@@ -160,7 +170,8 @@ def roll_back(session: RegistrySession, environment: str, base_id: str, version:
         digest=artifact.digest,
         before=state.base,
         appended=appended,
-        deprecated=version_state.stage == "deprecated",
+        incidents=version_state.open_incidents,
+        passed_over=choice.passed_over,
         milliseconds=milliseconds,
         golden=golden.outcome,
         golden_words=golden.words,
@@ -219,6 +230,23 @@ def set_protection(session: RegistrySession, environment: str, *, protected: boo
         change = EnvironmentProtected() if protected else EnvironmentOpened()
         writer.append([PlannedChange(stream=environment_stream(environment), change=change, reason=by.reason)])
         return True
+
+
+def _serving_problem(
+    session: RegistrySession, writer: RegistryWriter, state: PinState, pin: Pin
+) -> ContextPlaneError | None:
+    """Return why no new run would get a version if it was pinned in this state; None if runs would get it."""
+    reader = writer.reader
+    snapshot = CatalogSnapshot(OpenRegistry(reader=reader, newest=writer.newest), session.platform.objects.get)
+    trust_context = TrustContext(keyring=reader.keyrings.now, check=reader.check, now=writer.now)
+    problem = serving_problem(ref_of(pin), snapshot, trust_context)
+    if problem is not None:
+        return problem
+    try:
+        _check_fit(session, state, session.artifact(Digest.parse(pin.digest)))
+    except ContextPlaneError as error:
+        return error
+    return None
 
 
 def _run_golden(session: RegistrySession, artifact: Candidate) -> GoldenResult:

@@ -95,8 +95,10 @@ def print_pin(result: PinResult, done: str, output: CommandOutput, *, pinned: bo
     for overlay in () if pinned else result.overlays:
         away = f"ctx unpin {clean(result.environment)} {result.ref.pack_id} --overlay {overlay.pack_id}"
         output.line(f"{overlay} stays for the version that is pinned next. To remove it, too: {away}")
-    if result.deprecated:
-        output.note(f"{result.ref} is deprecated: pin a newer version soon")
+    for other in result.passed_over:
+        output.line(f"Passed over {other.ref}: no new run would get it ({other.code}: {clean(other.reason)}).")
+    if result.incidents:
+        output.note(f"{result.ref} has an open incident: {', '.join(map(clean, result.incidents))}")
     if result.milliseconds is not None:
         output.line(f"It took {result.milliseconds} ms. {_golden_line(result.golden, result.golden_words)}")
     output.answer(
@@ -107,7 +109,8 @@ def print_pin(result: PinResult, done: str, output: CommandOutput, *, pinned: bo
             "before": str(result.before) if result.before is not None else None,
             "changed": result.appended is not None,
             "overlays": [str(overlay) for overlay in result.overlays],
-            "deprecated": result.deprecated,
+            "incidents": result.incidents,
+            "passed_over": result.passed_over,
             "milliseconds": result.milliseconds,
             "golden": result.golden,
             "golden_words": result.golden_words,

@@ -1,10 +1,11 @@
 """Pin an earlier version again, at once.
 
-Without VERSION it is the version that was pinned before, skipping revoked versions and those that were rolled back. A
-second rollback therefore goes further back. To go forward again, name VERSION or use 'ctx pin'.
+Without VERSION it is the version that was pinned before. A second rollback goes further back, and never to a version
+that was rolled back from. To go forward again, name VERSION or use 'ctx pin'.
 
-A rollback may go to a deprecated version, and says so; never to a revoked one. The golden cases of the version run
-afterwards. Their result and the duration of the rollback are recorded, and never stop it.
+A rollback passes over versions that no new run would get, such as deprecated and revoked ones, and prints each with the
+reason. It refuses such a VERSION before anything changes. The golden cases of the version run after the rollback. Their
+result and the duration of the rollback are recorded, and never stop it.
 
 Examples:
   ctx rollback prod support --reason "wrong refunds"        go back one version
