@@ -1,0 +1,728 @@
+"""Attacks on a registry as data: who attacks, what happened before, what the attacker does, and what must come of it.
+
+`W` can write to `.ctx` and has no key. `K(role)` can do the same, and has one trusted key with that role. Honest people
+and attackers use the command `ctx`; attackers edit files and rows besides, and sign what they like with their key
+(`Forger`).
+
+A step is a text, which is run as a command (`tests.support.registry_team`), or a function of the scene. A check runs
+after the attack. It is a command that must refuse with one of some codes, or one whose answer must be what it was.
+"""
+
+import base64
+import json
+import shutil
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from contextplane.model.json.canonical import canonical
+from contextplane.registry.events import Approval, Drafted, Linted, Published
+from tests.support.catalog_rows import CatalogRows, open_rows
+from tests.support.registry_forger import Forger
+from tests.support.registry_team import LOG_ROLE, PACK_ID, Team, error_code, trust_step
+from tests.unit.registry.desk import ISSUER, NARROWER, version
+from tests.unit.trust.world import key_of
+
+__all__ = ["ATTACKS", "Attack", "Scene", "prepare"]
+
+PINNED = f"{PACK_ID}@1.1.0"
+BEFORE = f"{PACK_ID}@1.0.0"
+NEXT = f"{PACK_ID}@1.2.0"
+OTHER_ISSUER = "tenant_globex"
+
+COMPILE = f": compile {PINNED} --environment prod --request request-1.1.0.json --json"
+COMPILE_BEFORE = f": compile {BEFORE} --environment prod --request request-1.0.0.json --json"
+PACKS, SHOW, VERIFY = ": packs --json", f": show {PINNED} --json", f": verify {PINNED} --json"
+FSCK, AUDIT = ": fsck --json", ": verify --registry --json"
+PIN = f"ops: pin staging {BEFORE} --json"
+READS = (COMPILE, PACKS, SHOW, VERIFY)
+
+VERSION_STREAM = f"registry/version/{PINNED}"
+PIN_STREAM = f"registry/pins/prod/{PACK_ID}"
+
+UNSIGNED = frozenset({"note_unsigned"})
+REWRITTEN = frozenset({"registry_heads_rewritten"})
+CUT = frozenset({"registry_stream_cut"})
+OLD_KEYRING = frozenset({"keyring_rolled_back", "checkpoint_before_keyring"})
+
+
+class Scene:
+    """A registry while it is attacked: its team, its rows, and what was noted on the way."""
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        self.notes: dict[str, Any] = {}
+
+    @property
+    def rows(self) -> CatalogRows:
+        return open_rows(self.team.store, self.team.database_url)
+
+    def play(self, *steps: "Step") -> None:
+        for step in steps:
+            if isinstance(step, str):
+                self.team.do(step)
+            else:
+                step(self)
+
+    def cut(self, stream: str, events: int = 1) -> None:
+        """Remove the last events of a stream."""
+        last = self.rows.ask("SELECT max(seq) FROM event WHERE stream = ?", stream)[0][0]
+        assert self.rows.run("DELETE FROM event WHERE stream = ? AND seq > ?", stream, last - events) == events
+
+    def body(self, stream: str, seq: int) -> bytes:
+        return bytes(self.rows.ask("SELECT body FROM event WHERE stream = ? AND seq = ?", stream, seq)[0][0])
+
+
+Step = str | Callable[[Scene], None]
+Check = Callable[[Scene], None]
+
+
+class Attack(NamedTuple):
+    """An attack: `story` happens before it, `deed` is what the attacker does, `checks` must hold after it.
+
+    `still_open`: why it succeeds today; an empty text if it does not.
+    """
+
+    name: str
+    attacker: str
+    story: tuple[Step, ...]
+    deed: tuple[Step, ...]
+    checks: tuple[Check, ...]
+    still_open: str = ""
+
+
+def prepare(team: Team) -> None:
+    """The registry that every attack begins with: 1.0.0 and then 1.1.0 were pinned in prod."""
+    team.found()
+    team.request_for(BEFORE)
+    team.request_for(PINNED)
+    team.release(version("1.0.0"))
+    team.release(version("1.1.0", NARROWER))
+    team.do(f"ops: pin prod {BEFORE}", f"ops: pin prod {PINNED}")
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def refuses(step: str, codes: frozenset[str]) -> Check:
+    """The command ends with one of these codes, as its error or as a problem that it lists."""
+
+    def check(scene: Scene) -> None:
+        result = scene.team.run(step)
+        problems = _problem_codes(result.raw) if result.status else set()
+        assert result.status, f"{step} succeeded: {result.out[:400]}"
+        assert {error_code(result)} & codes or problems & codes, f"{step}: {result.err or result.out}"
+
+    return check
+
+
+def refuse(steps: tuple[str, ...], codes: frozenset[str]) -> tuple[Check, ...]:
+    return tuple(refuses(step, codes) for step in steps)
+
+
+def finds_damage(step: str = FSCK) -> Check:
+    """The command reports damage, whatever it calls it."""
+
+    def check(scene: Scene) -> None:
+        result = scene.team.run(step)
+        assert result.status, f"{step} found nothing: {result.out[:400]}"
+
+    return check
+
+
+def answers(step: str, field: str, note: str) -> Check:
+    """The command succeeds, and a field of its answer has the noted value."""
+
+    def check(scene: Scene) -> None:
+        assert scene.team.answer(step)[field] == scene.notes[note]
+
+    return check
+
+
+def succeeds(step: str) -> Check:
+    return lambda scene: scene.team.do(step)
+
+
+def same(step: str) -> Check:
+    """The command answers as it did before the attack (`note_answer`)."""
+
+    def check(scene: Scene) -> None:
+        assert scene.team.run(step).raw == scene.notes[step]
+
+    return check
+
+
+def is_trusted(key: str, *, trusted: bool) -> Check:
+    def check(scene: Scene) -> None:
+        listing = scene.team.answer(": keys list")
+        ids = {entry["key_id"]: entry["state"] for issuer in listing["issuers"] for entry in issuer["keys"]}
+        assert (ids.get(scene.notes[key]) == "valid") is trusted, listing
+
+    return check
+
+
+def _problem_codes(raw: bytes) -> set[str]:
+    try:
+        answer = json.loads(raw)
+    except ValueError:
+        return set()
+    problems = [*answer.get("troubles", ()), *answer.get("problems", ())] if isinstance(answer, dict) else []
+    return {problem["code"] for problem in problems if "code" in problem}
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def cut(stream: str, events: int = 1) -> Step:
+    return lambda scene: scene.cut(stream, events)
+
+
+def sign_heads(person: str) -> Step:
+    """Sign the ends of streams as they are, with one more entry."""
+    return lambda scene: Forger(scene.team, person).sign_heads()
+
+
+def note_answer(step: str) -> Step:
+    def note(scene: Scene) -> None:
+        result = scene.team.run(step)
+        assert result.status == 0, result
+        scene.notes[step] = result.raw
+
+    return note
+
+
+def record(name: str, number: str, *changes: dict[str, Any], by: str = "author") -> Step:
+    """Record a draft, and note its digest."""
+
+    def step(scene: Scene) -> None:
+        scene.notes[name] = scene.team.record(version(number, *changes), by=by)["digest"]
+
+    return step
+
+
+def approve(name: str, *roles: str) -> Step:
+    return lambda scene: scene.team.approve(scene.notes[name], *roles)
+
+
+def with_digest(name: str, step: str) -> Step:
+    """Run a step in which `DIGEST` stands for a noted digest."""
+    return lambda scene: scene.team.do(step.replace("DIGEST", scene.notes[name]))
+
+
+def trust(person: str, *roles: str, issuer: str = ISSUER) -> Step:
+    return lambda scene: scene.team.do(trust_step(person, issuer, *roles, team=scene.team))
+
+
+def forget(scene: Scene) -> None:
+    """From here on, the client is one that reads this registry for the first time."""
+    scene.team = scene.team.newcomer("newcomer.state")
+
+
+def keep_copy(scene: Scene) -> None:
+    shutil.copytree(scene.team.store, scene.team.folder.with_name("copy"), symlinks=True)
+
+
+def put_copy_back(scene: Scene) -> None:
+    shutil.rmtree(scene.team.store)
+    shutil.move(scene.team.folder.with_name("copy"), scene.team.store)
+
+
+def hide(prefix: str) -> Step:
+    """Take the rows of streams away, and note them."""
+
+    def step(scene: Scene) -> None:
+        scene.notes["hidden"] = scene.rows.ask(
+            "SELECT stream, seq, kind, body FROM event WHERE stream LIKE ?", f"{prefix}%"
+        )
+        assert scene.rows.run("DELETE FROM event WHERE stream LIKE ?", f"{prefix}%")
+
+    return step
+
+
+def show_again(scene: Scene) -> None:
+    for row in scene.notes["hidden"]:
+        scene.rows.run("INSERT INTO event (stream, seq, kind, body) VALUES (?, ?, ?, ?)", *row)
+
+
+# --- 1: the ends of streams -------------------------------------------------------------------------------------------
+
+REVOKED: tuple[Step, ...] = (f"pub: revoke {PINNED} --reason leak",)
+
+
+def _heads_attacks() -> tuple[Attack, ...]:
+    attacks = []
+    for person, attacker, codes in (("guest", "K(no role)", UNSIGNED), ("author", "K(log)", REWRITTEN)):
+        after = refuse((*READS, PIN), codes)
+        attacks += [
+            Attack(
+                f"a revocation is removed and the ends are signed by {attacker}",
+                attacker,
+                REVOKED,
+                (cut(VERSION_STREAM), sign_heads(person)),
+                (*after, finds_damage(FSCK), finds_damage(AUDIT)),
+                "the ends of streams are compared with nothing",
+            ),
+            Attack(
+                f"the newest pin is removed and the ends are signed by {attacker}",
+                attacker,
+                (),
+                (cut(PIN_STREAM), sign_heads(person)),
+                (*refuse((COMPILE, COMPILE_BEFORE, PACKS, PIN), codes), finds_damage(AUDIT)),
+                "the ends of streams are compared with nothing",
+            ),
+            Attack(
+                f"a refresh is removed and the ends are signed by {attacker}",
+                attacker,
+                ("pub: refresh open ADAPTER_SCHEMA_UPDATED adp_orders --reason 'another API'",),
+                (cut(VERSION_STREAM), sign_heads(person)),
+                (*refuse((f"ops: pin staging {PINNED}", ": refresh list"), codes), finds_damage(AUDIT)),
+                "the ends of streams are compared with nothing",
+            ),
+            Attack(
+                f"a rejection is removed and the ends are signed by {attacker}",
+                attacker,
+                (
+                    record("draft", "1.2.0", NARROWER),
+                    approve("draft", "architecture", "data", "evaluation", "security"),
+                    with_digest("draft", "sec: review DIGEST --role security --reject --reason 'it leaks'"),
+                ),
+                (
+                    lambda scene: scene.cut(f"registry/artifact/{scene.notes['draft'].removeprefix('sha256:')}"),
+                    sign_heads(person),
+                ),
+                (*refuse((f"pub: sign {NEXT}",), codes), finds_damage(AUDIT)),
+                "the ends of streams are compared with nothing",
+            ),
+        ]
+    attacks.append(
+        Attack(
+            "a revocation is removed and the ends are signed by K(no role), before somebody who never read it",
+            "K(no role)",
+            REVOKED,
+            (cut(VERSION_STREAM), sign_heads("guest"), forget),
+            refuse((*READS, PIN), UNSIGNED),
+            "every trusted key can sign a checkpoint",
+        )
+    )
+    return tuple(attacks)
+
+
+# --- 2: drafts --------------------------------------------------------------------------------------------------------
+
+
+def _draft_row(scene: Scene, name: str) -> str:
+    return str(scene.notes[name]).removeprefix("sha256:")
+
+
+def point_draft_elsewhere(scene: Scene) -> None:
+    """The row of the draft of 1.2.0 names another document, which has another number."""
+    good, evil = _draft_row(scene, "draft"), _draft_row(scene, "evil")
+    prefix = f"registry/draft/{NEXT}/"
+    assert scene.rows.run("UPDATE root SET name = ?, target = ? WHERE name = ?", prefix + evil, evil, prefix + good)
+
+
+def remove_draft_row(scene: Scene) -> None:
+    row = f"registry/draft/{NEXT}/{_draft_row(scene, 'second')}"
+    assert scene.rows.run("DELETE FROM root WHERE name = ?", row)
+
+
+REVIEW_NEXT = f"sec: review {NEXT} --role security --approve --reason 'as it should be'"
+
+DRAFTS = (
+    Attack(
+        "the row of a draft names another draft, and four people approve something else",
+        "W",
+        (record("draft", "1.2.0", NARROWER), record("evil", "9.0.0")),
+        (point_draft_elsewhere,),
+        (answers(REVIEW_NEXT, "digest", "draft"), finds_damage()),
+        "reviewers act on what an unsigned index says",
+    ),
+    Attack(
+        "of two drafts with one name, the row of one is removed",
+        "W",
+        (record("draft", "1.2.0", NARROWER), record("second", "1.2.0", by="arch")),
+        (remove_draft_row,),
+        (refuses(REVIEW_NEXT, frozenset({"artifact_ambiguous"})), finds_damage()),
+        "reviewers act on what an unsigned index says",
+    ),
+)
+
+
+# --- 3, 4: the keyring ------------------------------------------------------------------------------------------------
+
+
+def _edit_memory(scene: Scene, edit: Callable[[dict[str, Any]], None]) -> None:
+    path = scene.team.store / "keys" / "keyring.json"
+    memory = json.loads(path.read_bytes()) if path.exists() else scene.notes.get("memory", {"issuers": []})
+    edit(memory)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(memory), encoding="utf-8")
+
+
+def add_owner_to_memory(scene: Scene) -> None:
+    """The remembered keyring gets one more owner, whose key is the intruder's."""
+
+    def edit(memory: dict[str, Any]) -> None:
+        for issuer in memory["issuers"]:
+            owner = next((key for key in issuer["keys"] if "owner" in key["roles"]), None)
+            if owner is not None:
+                raw = base64.b64encode(key_of("mallory").public_key.raw).decode()
+                key = {**owner["key"], "raw": raw} if isinstance(owner["key"], dict) else raw
+                issuer["keys"].append({**owner, "key": key})
+
+    _edit_memory(scene, edit)
+
+
+def clear_revocation_in_memory(scene: Scene) -> None:
+    def edit(memory: dict[str, Any]) -> None:
+        for issuer in memory["issuers"]:
+            for key in issuer["keys"]:
+                key.pop("revoked_from", None)
+                key.pop("reason", None)
+
+    _edit_memory(scene, edit)
+
+
+TEMP: tuple[Step, ...] = (trust("temp", "operator", LOG_ROLE), "root: keys revoke ./temp.pub --reason lost")
+
+KEYRING = (
+    Attack(
+        "the remembered keyring gets an owner",
+        "W",
+        (note_answer(": keys list --json"),),
+        (add_owner_to_memory,),
+        (
+            lambda scene: refuses(
+                trust_step("mallory2", ISSUER, "owner", team=scene.team).replace("root:", "mallory:"),
+                frozenset({"keyring_not_an_owner", "keyring_memory_invalid", "registry_signer_untrusted"}),
+            )(scene),
+            same(": keys list --json"),
+            succeeds(PACKS),
+        ),
+        "the folded keyring of the memory is believed",
+    ),
+    Attack(
+        "a revocation is cleared in the remembered keyring",
+        "W",
+        TEMP,
+        (clear_revocation_in_memory,),
+        (refuses(f"temp: pin prod {BEFORE}", frozenset({"registry_signer_untrusted", "keyring_memory_invalid"})),),
+        "the folded keyring of the memory is believed",
+    ),
+    Attack(
+        "the newest registry is shown with the keyring of before a revocation",
+        "W",
+        TEMP,
+        (cut("trust/keyring"), forget),
+        refuse((*READS, f"temp: pin prod {BEFORE}"), OLD_KEYRING),
+        "checkpoints do not name the keyring",
+    ),
+    Attack(
+        "the newest keyring is shown with a checkpoint of before its last change",
+        "W",
+        (trust("temp", "operator", LOG_ROLE),),
+        (cut("registry/checkpoints"), forget),
+        refuse((*READS, PIN), OLD_KEYRING),
+        "checkpoints do not name the keyring",
+    ),
+)
+
+
+# --- 5: other stores --------------------------------------------------------------------------------------------------
+
+
+def pin_in_test_store(scene: Scene) -> None:
+    """In another store with the same keys and as many events, an operator pins the version in prod."""
+    test = Team(scene.team.folder.with_name("test_store"))
+    prepare(test)
+    test.do(f"ops: pin canary {BEFORE}")
+    scene.notes["pin"] = open_rows(test.store).ask(
+        "SELECT kind, body FROM event WHERE stream = ?", f"registry/pins/canary/{PACK_ID}"
+    )[0]
+
+
+def bring_pin_over(scene: Scene) -> None:
+    kind, body = scene.notes["pin"]
+    Forger(scene.team, "author").append_copy(f"registry/pins/canary/{PACK_ID}", kind, bytes(body))
+
+
+OTHER_STORES = (
+    Attack(
+        "a pin of a test store is brought into production",
+        "K(log)",
+        (pin_in_test_store,),
+        (bring_pin_over,),
+        (
+            refuses(
+                f": compile {BEFORE} --environment canary --request request-1.0.0.json --json",
+                frozenset({"event_of_other_store"}),
+            ),
+            refuses(AUDIT, frozenset({"event_of_other_store"})),
+        ),
+        "an event names no store",
+    ),
+)
+
+
+# --- 6: thresholds ----------------------------------------------------------------------------------------------------
+
+THRESHOLDS = (
+    Attack(
+        "a person signs with the key that is rotated and with the new one",
+        "K(publisher)",
+        (
+            lambda scene: scene.team.do(
+                f"root: keys trust {scene.team.public_file('pub')} --issuer {ISSUER} --threshold 2",
+                f"root: keys rotate {scene.team.public_file('pub')} {scene.team.public_file('pub2')} --overlap 30",
+            ),
+            record("draft", "1.2.0", NARROWER),
+            approve("draft", "architecture", "security", "data", "evaluation"),
+        ),
+        (
+            with_digest("draft", "pub: sign DIGEST"),
+            lambda scene: scene.notes.update(second=scene.team.run(f"pub2: sign {scene.notes['draft']}")),
+        ),
+        (refuses(f"pub2: publish {NEXT}", frozenset({"signature_threshold_not_met", "lifecycle_transition_refused"})),),
+    ),
+)
+
+
+# --- 7: hidden streams ------------------------------------------------------------------------------------------------
+
+
+def _take_name(scene: Scene) -> None:
+    """Another issuer cannot publish under the id, at whichever step it is refused."""
+    document = version("3.0.0", {"at": "/contract_meta/issuer", "value": OTHER_ISSUER})
+    team = scene.team
+    team.write("taken.json", document)
+    steps = ["bauthor: lint taken.json --record --json"]
+    steps += [
+        f"{person}: review taken.json --role {role} --approve --reason ok"
+        for person, role in (
+            ("barch", "architecture"),
+            ("bsec", "security"),
+            ("bdat", "data"),
+            ("beva", "evaluation"),
+        )
+    ]
+    results = [team.run(step) for step in (*steps, "bpub: sign taken.json", "bpub: publish taken.json")]
+    assert results[-1].status, f"the name was taken: {[result.err or result.out for result in results]}"
+    assert not any(result.err.startswith("Traceback") for result in results)
+
+
+HIDDEN = (
+    Attack(
+        "the stream of a version is hidden for a second",
+        "W",
+        (
+            record("draft", "1.2.0", NARROWER),
+            approve("draft", "architecture", "security", "data", "evaluation"),
+            f"pub: sign {NEXT}",
+        ),
+        (hide(VERSION_STREAM),),
+        (
+            *refuse((PACKS, f"pub: publish {NEXT}"), CUT),
+            show_again,
+            succeeds(PACKS),
+            succeeds(f"pub: publish {NEXT}"),
+            succeeds(AUDIT),
+        ),
+        "versions are listed from what is there",
+    ),
+    Attack(
+        "all pins are hidden",
+        "W",
+        (),
+        (hide("registry/pins/"),),
+        refuse((PACKS, SHOW), CUT),
+        "pins are listed from what is there",
+    ),
+    Attack(
+        "all versions of a name are hidden, and another issuer takes it",
+        "W with K(publisher) of another issuer",
+        (
+            *(
+                trust(f"b{person}", *roles, LOG_ROLE, issuer=OTHER_ISSUER)
+                for person, roles in {
+                    "arch": ("architecture",),
+                    "sec": ("security",),
+                    "dat": ("data",),
+                    "eva": ("evaluation", "support_ops"),
+                    "pub": ("publisher", f"tenant:{ISSUER}"),
+                    "author": (),
+                }.items()
+            ),
+        ),
+        (hide(f"registry/version/{PACK_ID}@"),),
+        (
+            _take_name,
+            show_again,
+            succeeds(AUDIT),
+        ),
+        "names are taken from what is there",
+    ),
+)
+
+
+# --- 8: what publishers claim -----------------------------------------------------------------------------------------
+
+UNSOUND = {"at": "/tooling_layer/permissions/2/requires_approval_gate"}
+JUDGED = frozenset(
+    {
+        "publish_gates_failed",
+        "version_bump_too_small",
+        "publish_name_taken",
+        "registry_claim_refuted",
+        "registry_event_invalid",
+    }
+)
+
+
+def forge_release(number: str, *changes: dict[str, Any]) -> Step:
+    """Bring a document to a published version although it does not pass: `linted` and `published` are forged."""
+
+    def step(scene: Scene) -> None:
+        team, forger = scene.team, Forger(scene.team, "pub")
+        data = canonical(version(number, *changes))
+        digest = forger.store(data)
+        stream = f"registry/artifact/{digest.hex}"
+        report = team.answer(f": show {PINNED}")["gates"]["report"]
+        roles = ("architecture", "security", "data", "evaluation")
+        forger.append_event(stream, Drafted(kind="context_pack", id=PACK_ID, version=number, issuer=ISSUER))
+        forger.append_event(stream, Linted(report=report, roles=roles, after="1.1.0"))
+        team.approve(str(digest), *roles)
+        team.do(f"pub: sign {digest}")
+        state = forger.artifact(digest)
+        forger.append_event(
+            f"registry/version/{PACK_ID}@{number}",
+            Published(
+                digest=str(digest),
+                kind="context_pack",
+                issuer=ISSUER,
+                envelope=state.envelope,
+                report=report,
+                golden="not_run",
+                after="1.1.0",
+                approvals=tuple(Approval(role=review.role, by=review.key_id) for review in state.approvals),
+            ),
+        )
+        team.request_for(f"{PACK_ID}@{number}")
+        scene.notes["pin"] = team.run(f"ops: pin canary {PACK_ID}@{number}")
+
+    return step
+
+
+def _claims(number: str) -> tuple[Check, ...]:
+    compile_ = f": compile {PACK_ID}@{number} --environment canary --request request-{number}.json --json"
+    return refuse((f": verify {PACK_ID}@{number}", AUDIT, compile_), JUDGED)
+
+
+CLAIMS = (
+    Attack(
+        "a pack that no gate passes is published by a forged lint",
+        "K(publisher)",
+        (),
+        (forge_release("1.2.0", UNSOUND),),
+        _claims("1.2.0"),
+        "gates are the publisher's word",
+    ),
+    Attack(
+        "a large change is published under a small step of the version",
+        "K(publisher)",
+        (),
+        (forge_release("1.1.1"),),
+        _claims("1.1.1"),
+        "the step of the version is the publisher's word",
+    ),
+)
+
+
+# --- 9: other issuers -------------------------------------------------------------------------------------------------
+
+ROLE_MISSING = frozenset({"registry_role_missing"})
+
+ISSUERS = (
+    Attack(
+        "a reviewer of another issuer approves",
+        "K(security) of another issuer",
+        (trust("bsec", "security", LOG_ROLE, issuer=OTHER_ISSUER), record("draft", "1.2.0", NARROWER)),
+        (),
+        (
+            refuses(
+                f"bsec: review {NEXT} --role security --approve --reason ok",
+                ROLE_MISSING | {"review_role_unneeded", "reviewer_of_other_issuer"},
+            ),
+        ),
+        "roles reach across issuers",
+    ),
+    Attack(
+        "an operator of another issuer unpins production",
+        "K(operator) of another issuer",
+        (trust("bops", "operator", LOG_ROLE, issuer=OTHER_ISSUER),),
+        (),
+        (
+            refuses(f"bops: unpin prod {PACK_ID} --reason 'not ours'", ROLE_MISSING),
+            refuses(f"bops: pin prod {BEFORE}", ROLE_MISSING),
+            refuses(f"bops: rollback prod {PACK_ID} --reason 'not ours'", ROLE_MISSING),
+            succeeds(COMPILE),
+        ),
+        "roles reach across issuers",
+    ),
+)
+
+
+# --- 10: rollback -----------------------------------------------------------------------------------------------------
+
+ROLLBACK = (
+    Attack(
+        "a rollback to a deprecated version takes production down",
+        "nobody",
+        (f"pub: deprecate {BEFORE} --reason superseded",),
+        (lambda scene: scene.notes.update(rollback=scene.team.run(f"ops: rollback prod {PACK_ID} --reason 'oops'")),),
+        (
+            lambda scene: _assert(scene.notes["rollback"].status != 0, scene.notes["rollback"].out),
+            succeeds(COMPILE),
+        ),
+    ),
+    Attack(
+        "a rollback that names a deprecated version takes production down",
+        "nobody",
+        (f"pub: deprecate {BEFORE} --reason superseded",),
+        (),
+        (
+            refuses(f"ops: rollback prod {PACK_ID} 1.0.0 --reason 'oops'", frozenset({"version_deprecated"})),
+            succeeds(COMPILE),
+        ),
+    ),
+)
+
+
+def _assert(holds: bool, message: object) -> None:  # noqa: FBT001  as the statement
+    assert holds, message
+
+
+# --- the whole store --------------------------------------------------------------------------------------------------
+
+STORE = (
+    Attack(
+        "an old copy of the whole store is put back",
+        "W",
+        (keep_copy, *REVOKED),
+        (put_copy_back,),
+        refuse((*READS, PIN), frozenset({"log_rolled_back", "keyring_rolled_back"})),
+        "the memory of a client lies in the store",
+    ),
+)
+
+ATTACKS: tuple[Attack, ...] = (
+    *_heads_attacks(),
+    *DRAFTS,
+    *KEYRING,
+    *OTHER_STORES,
+    *THRESHOLDS,
+    *HIDDEN,
+    *CLAIMS,
+    *ISSUERS,
+    *ROLLBACK,
+    *STORE,
+)
