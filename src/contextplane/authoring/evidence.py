@@ -141,12 +141,23 @@ class EvidenceProducers(Value, frozen=True):
 
     `tools`: the permitted tools that produce each name. `names`: every name that something produces, also a tool that
     is denied: a denial lets no request take its place. `by_tool`: the names that each tool produces and that a decision
-    or a rule requires, sorted.
+    or a rule requires, sorted. `declared`: the names that each tool produces, also a denied one.
     """
 
     tools: Mapping[str, tuple[str, ...]]
     names: frozenset[str]
     by_tool: Mapping[str, tuple[str, ...]]
+    declared: Mapping[str, frozenset[str]]
+
+    def may_be_result(self, name: str, tool: str) -> bool:
+        """Whether a result of this tool, or of an adapter, can be the evidence of a name.
+
+        A tool that the pack does not know can only be the source of what no tool of the pack produces.
+        """
+        named = [names for known, names in self.declared.items() if tool in (known, known.rpartition(".")[0])]
+        if named:
+            return any(name in names for names in named)
+        return not any(name in names for names in self.declared.values())
 
     @classmethod
     def of_pack(cls, pack: ContextPack) -> Self:
@@ -155,6 +166,10 @@ class EvidenceProducers(Value, frozen=True):
         for permission in permissions:
             for name in evidence_names(permission) if permission.allow else ():
                 tools.setdefault(name, {})[f"{permission.adapter_id}.{permission.capability}"] = None
+        declared: dict[str, set[str]] = {}
+        for permission in permissions:
+            tool = f"{permission.adapter_id}.{permission.capability}"
+            declared.setdefault(tool, set()).update(evidence_names(permission))
         by_tool: dict[str, list[str]] = {}
         for name in sorted(set(_required_names(pack))):
             for tool in tools.get(name, ()):
@@ -165,6 +180,7 @@ class EvidenceProducers(Value, frozen=True):
             tools={name: tuple(producers) for name, producers in tools.items()},
             names=frozenset({POLICY_EVAL, *entities}.union(*map(evidence_names, permissions))),
             by_tool={tool: tuple(names) for tool, names in by_tool.items()},
+            declared={tool: frozenset(names) for tool, names in declared.items()},
         )
 
 

@@ -363,10 +363,23 @@ def _doubt_reason(evidence: EvidenceInput, draft: Draft) -> str | None:
             return "untyped"
         case Evidence() if evidence.trust not in _CLOSING_TRUSTS:
             return f"trust_{evidence.trust}"
+        case Evidence() if evidence_age(evidence.freshness, draft.inputs.as_of) != "current":
+            return "freshness_unknown"
         case Evidence():
-            return None if evidence_age(evidence.freshness, draft.inputs.as_of) == "current" else "freshness_unknown"
+            return None if _fits_reference(evidence, draft) else "other_source"
         case unreachable:
             assert_never(unreachable)
+
+
+def _fits_reference(evidence: Evidence, draft: Draft) -> bool:
+    """Whether the reference of a piece agrees with its type: a result is of a tool that produces it."""
+    kind, _, target = evidence.evidence_ref.partition(":")
+    if kind != "tool":
+        return True
+    call, _, part = target.partition("#")
+    producers = draft.inputs.view.evidence_producers
+    is_of_another = part != evidence.type and part in producers.names
+    return not is_of_another and producers.may_be_result(evidence.type, call.partition(":")[0])
 
 
 def _add_unanswering(

@@ -79,6 +79,27 @@ def test_evidence_that_is_not_trusted_is_shown_and_closes_nothing(changes: dict[
     ]
 
 
+@pytest.mark.parametrize(
+    ("ref", "closes"),
+    [
+        ("tool:adp_orders.lookup:tc_117", True),
+        ("tool:adp_orders.lookup:tc_117#order_lookup", True),
+        ("tool:adp_orders:tc_117", True),
+        ("session:sess_42f1#order_lookup", True),
+        ("tool:adp_payments.issue_refund:tc_117", False),
+        ("tool:adp_elsewhere.lookup:tc_117", False),
+        ("tool:tc_117", False),
+        ("tool:adp_orders.lookup:tc_117#policy_eval", False),
+    ],
+)
+def test_the_result_of_another_tool_is_shown_and_closes_nothing(ref: str, closes: bool) -> None:  # noqa: FBT001
+    context = compile_evidence(evidence(evidence_ref=ref))
+    assert [entry.evidence_ref for entry in context.manifests.evidence_manifest] == [ref]
+    reasons = [requirement.reason for requirement in gate_of(context).unresolved]
+    assert reasons == ([] if closes else ["other_source"])
+    assert gate_of(context).commit_allowed is closes
+
+
 @pytest.mark.parametrize("as_of", [None, NOW])
 def test_evidence_of_unknown_age_is_shown_and_closes_nothing(as_of: str | None) -> None:
     piece = evidence()
