@@ -11,13 +11,19 @@ from typing import Literal
 
 from contextplane.authoring.subject import DecisionDocument, Subject
 from contextplane.model.json.canonical import Json, canonical
-from contextplane.model.pack_layers import Guardrail
 from contextplane.model.terms import APPROVAL_MODES
 from contextplane.model.value import Value
 from contextplane.policy.clock import CLOCK_FACTS
 from contextplane.policy.facts import SCOPE_FACTS
-from contextplane.policy.logic.expression import LogicFailed, LogicProblem, compile_expression, examine
-from contextplane.policy.logic.solver import Answer, can_be, is_clearly_contingent, solve
+from contextplane.policy.logic.expression import (
+    LogicFailed,
+    LogicProblem,
+    compile_expression,
+    logic_problems,
+    simple_comparisons,
+    variables,
+)
+from contextplane.policy.logic.solver import Answer, are_clearly_contingent, can_be, is_clearly_contingent, solve
 from contextplane.policy.logic.strict import COMPARISONS, operation, possible_kinds
 
 __all__ = [
@@ -58,8 +64,14 @@ def conditions(subject: DecisionDocument) -> tuple[PlacedCondition, ...]:
     """Return every condition, in the order of the document."""
     placed_conditions = []
     for kind, name, at, expression in _expressions(subject):
-        plain, problems, reads = examine(expression)
-        free = not problems and is_clearly_contingent(expression)
+        comparisons = simple_comparisons(expression)
+        if comparisons is not None:
+            problems: tuple[LogicProblem, ...] = ()
+            reads = frozenset([path for path, _, _ in comparisons])
+            free = are_clearly_contingent(comparisons)
+        else:
+            problems, reads = logic_problems(expression), variables(expression)
+            free = not problems and is_clearly_contingent(expression)
         placed_conditions.append(
             PlacedCondition(
                 kind=kind,
@@ -68,7 +80,7 @@ def conditions(subject: DecisionDocument) -> tuple[PlacedCondition, ...]:
                 expression=expression,
                 problems=problems,
                 reads=reads,
-                plain=plain,
+                plain=comparisons is not None,
                 free=free,
             )
         )
@@ -104,12 +116,8 @@ def _policy_expressions(subject: Subject) -> list[tuple[Kind, str, str, Json]]:
     expressions: list[tuple[Kind, str, str, Json]] = [
         ("rule", placed.rule.rule_id, f"{placed.at}/if", placed.rule.condition) for placed in subject.rules
     ]
-    guardrails = subject.pack.policy_layer.guardrails
-    for field, entries in (("must_refuse", guardrails.must_refuse), ("must_escalate", guardrails.must_escalate)):
-        for n, guardrail in enumerate(entries):
-            if isinstance(guardrail, Guardrail) and guardrail.when is not None:
-                at = f"/policy_layer/guardrails/{field}/{n}/when"
-                expressions.append(("guardrail", guardrail.id, at, guardrail.when))
+    for at, guardrail in subject.conditional_guardrails:
+        expressions.append(("guardrail", guardrail.id, f"{at}/when", guardrail.when))
     for at, gate in subject.gates.values():
         if gate.when is not None:
             expressions.append(("gate", gate.gate_id, f"{at}/when", gate.when))

@@ -14,7 +14,16 @@ from contextplane.model.arguments import BoundName, FactReference, PlacedConstra
 from contextplane.model.artifact import DecisionCatalog, EnvironmentDescription, Intent
 from contextplane.model.context_pack import ContextPack, DecisionSpec, TaskTemplate, Tenant
 from contextplane.model.json.canonical import Json
-from contextplane.model.pack_layers import Adapter, CapabilitySpec, Effect, Permission, PolicyBundle, RequestFacts, Rule
+from contextplane.model.pack_layers import (
+    Adapter,
+    CapabilitySpec,
+    Effect,
+    Guardrail,
+    Permission,
+    PolicyBundle,
+    RequestFacts,
+    Rule,
+)
 from contextplane.model.terms import ApprovalMode
 from contextplane.model.value import Value
 
@@ -237,6 +246,32 @@ class Subject(DecisionDocument):
     def limited_permissions(self) -> Placed[Permission]:
         """The permissions that limit how often a tool may be called, or how much it may do in all."""
         return tuple([(at, permission) for at, permission in self.permissions if permission.limits])
+
+    @lazy_property
+    def prohibiting_effects(self) -> tuple[PlacedEffect, ...]:
+        """The branches of rules that prohibit capabilities."""
+        return tuple([placed for placed in self.effects if placed.effect.prohibits])
+
+    @lazy_property
+    def conditional_guardrails(self) -> Placed[Guardrail]:
+        """The guardrails that a condition triggers; the others wait for a signal of the caller."""
+        guardrails = self.pack.policy_layer.guardrails
+        return tuple(
+            [
+                (f"/policy_layer/guardrails/{field}/{n}", guardrail)
+                for field, entries in (
+                    ("must_refuse", guardrails.must_refuse),
+                    ("must_escalate", guardrails.must_escalate),
+                )
+                for n, guardrail in enumerate(entries)
+                if isinstance(guardrail, Guardrail) and guardrail.when is not None
+            ]
+        )
+
+    @lazy_property
+    def conditional_decisions(self) -> Placed[DecisionSpec]:
+        """The decisions with eligibility rules."""
+        return tuple([(at, spec) for at, spec in self.decisions.values() if spec.eligibility_rules is not None])
 
     @lazy_property
     def exposed_tools(self) -> tuple[ExposedTool, ...]:

@@ -6,6 +6,8 @@ needs, so that a runtime that is too old fails closed.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from contextplane.authoring.evidence import ACTING_MODES, least_tools, needs_no_tool, obtainable_evidence, producers
@@ -76,11 +78,8 @@ def permissions_name_a_capability(subject: Subject) -> Iterator[Violation]:
 
 def prohibitions_name_a_capability(subject: Subject) -> Iterator[Violation]:
     """Every capability that a rule prohibits is declared by an adapter: policy makes no capabilities."""
-    prohibiting = [placed for placed in subject.effects if placed.effect.prohibits]
-    if not prohibiting:
-        return
     declared = {f"{a.adapter_id}.{c}" for _, a in subject.adapters.values() for c in a.capabilities}
-    for placed in prohibiting:
+    for placed in subject.prohibiting_effects:
         for n, name in enumerate(placed.effect.prohibits):
             if name not in declared:
                 yield undeclared_name(f"{placed.at}/prohibits/{n}", "the capability", name, declared)
@@ -135,10 +134,10 @@ def rule_requirements_can_be_had(subject: Subject) -> Iterator[Violation]:
 
 def no_rule_prohibits_what_it_needs(subject: Subject) -> Iterator[Violation]:
     """No rule that lets a run go on prohibits every tool for evidence that it or its decision requires."""
-    for placed in subject.effects:
-        prohibited = frozenset(placed.effect.prohibits)
-        if not prohibited or placed.effect.allow is False:
+    for placed in subject.prohibiting_effects:
+        if placed.effect.allow is False:
             continue
+        prohibited = frozenset(placed.effect.prohibits)
         _, spec = subject.decisions.get(placed.of.rule.decision_binding or "", ("", None))
         needed = (*placed.effect.requires, *(spec.required_evidence if spec is not None else ()))
         for name in dict.fromkeys(needed):
@@ -157,7 +156,12 @@ def ids_are_unique(subject: DecisionDocument) -> Iterator[Violation]:
         parts, _, field = id_list
         if len(parts) < 2:  # noqa: PLR2004  it is no list of one
             continue
-        ids = [part if isinstance(part, str) else getattr(part, field or "id") for part in parts]
+        # Only a guardrail may be a text, which is its id.
+        ids = (
+            list(map(attrgetter(field), parts))
+            if field
+            else [part if isinstance(part, str) else part.id for part in parts]
+        )
         if len(set(ids)) < len(ids):
             seen: dict[str, int] = {}
             for n, name in enumerate(ids):
@@ -221,7 +225,9 @@ _REFERENCE_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="integrity", code="permission_gate_unknown", check=permission_gates_resolve),
     Law(gate="integrity", code="permission_adapter_unknown", check=permissions_name_an_adapter),
     Law(gate="integrity", code="permission_capability_unknown", check=permissions_name_a_capability),
-    Law(gate="integrity", code="prohibition_unknown", check=prohibitions_name_a_capability),
+    Law(
+        gate="integrity", code="prohibition_unknown", check=prohibitions_name_a_capability, about="prohibiting_effects"
+    ),
     Law(
         gate="integrity",
         code="capability_spec_unknown",
@@ -230,7 +236,9 @@ _REFERENCE_LAWS: tuple[Law[Subject], ...] = (
     ),
     Law(gate="integrity", code="required_evidence_unobtainable", check=required_evidence_can_be_had),
     Law(gate="integrity", code="rule_requirement_unobtainable", check=rule_requirements_can_be_had),
-    Law(gate="integrity", code="evidence_prohibited", check=no_rule_prohibits_what_it_needs),
+    Law(
+        gate="integrity", code="evidence_prohibited", check=no_rule_prohibits_what_it_needs, about="prohibiting_effects"
+    ),
     Law(gate="integrity", code="permission_repeated", check=one_permission_per_capability),
 )
 
@@ -240,8 +248,8 @@ _REFERENCE_LAWS: tuple[Law[Subject], ...] = (
 
 def no_list_repeats_a_name(subject: Subject) -> Iterator[Violation]:
     """No list of names holds the same one twice: what was meant instead is missing."""
-    for at, field, names in _name_lists(subject):
-        if len(names) > 1 and len(set(names)) < len(names):
+    for at, field, names in (*_name_lists(subject), *_tool_lists(subject), *_rule_lists(subject)):
+        if len(set(names)) < len(names):
             seen: dict[str, int] = {}
             for n, name in enumerate(names):
                 first = seen.setdefault(name, n)
@@ -250,28 +258,34 @@ def no_list_repeats_a_name(subject: Subject) -> Iterator[Violation]:
                     yield Violation(at=f"{at}/{field}/{n}", cause=cause, cure="remove it, or correct it")
 
 
-def _name_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
-    """Yield the lists of names: the place of the part, the field, the names. A single name is no list."""
+NameList = tuple[str, str, Sequence[str]]
+"""The place of a part, a field of it, and the names in that field."""
+
+
+def _name_lists(subject: Subject) -> list[NameList]:
+    """Return the lists of names about knowledge, memory and decisions."""
     pack, refs = subject.pack, subject.pack.intelligence_refs
     at, tenant = subject.tenant
-    yield at, "shared_with", tenant.shared_with
-    yield "/intelligence_refs/ontology", "entity_types", refs.entity_types
+    lists: list[NameList] = [
+        (at, "shared_with", tenant.shared_with),
+        ("/intelligence_refs/ontology", "entity_types", refs.entity_types),
+        ("/intelligence_refs/identity_layer", "ceid_namespaces", refs.ceid_namespaces),
+        ("/intelligence_refs", "embedding_keys", refs.embedding_keys),
+        ("/policy_layer/guardrails", "redaction_rules", pack.policy_layer.guardrails.redaction_rules),
+    ]
     if refs.ontology:
-        yield "/intelligence_refs/ontology", "relationship_types", refs.ontology.relationship_types
-    yield "/intelligence_refs/identity_layer", "ceid_namespaces", refs.ceid_namespaces
-    yield "/intelligence_refs", "embedding_keys", refs.embedding_keys
-    yield "/policy_layer/guardrails", "redaction_rules", pack.policy_layer.guardrails.redaction_rules
+        lists.append(("/intelligence_refs/ontology", "relationship_types", refs.ontology.relationship_types))
     if pack.memory_layer:
         classes = pack.memory_layer.memory_policy.write_classes_allowed
-        yield "/memory_layer/memory_policy", "write_classes_allowed", classes
-    yield from _tool_lists(subject)
-    yield from _rule_lists(subject)
+        lists.append(("/memory_layer/memory_policy", "write_classes_allowed", classes))
     for at, spec in subject.decisions.values():
-        yield at, "required_evidence", spec.required_evidence
-        yield at, "allowed_outcomes", spec.allowed_outcomes
+        lists.append((at, "required_evidence", spec.required_evidence))
+        lists.append((at, "allowed_outcomes", spec.allowed_outcomes))
+    return lists
 
 
-def _tool_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
+def _tool_lists(subject: Subject) -> Iterator[NameList]:
+    """Yield the lists of adapters, permissions and task templates that hold several names."""
     for at, adapter in subject.adapters.values():
         if len(adapter.capabilities) > 1:
             yield at, "capabilities", adapter.capabilities
@@ -286,7 +300,8 @@ def _tool_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
                 yield f"{at}/steps/{s}", "depends_on", step.depends_on
 
 
-def _rule_lists(subject: Subject) -> Iterator[tuple[str, str, Sequence[str]]]:
+def _rule_lists(subject: Subject) -> Iterator[NameList]:
+    """Yield the lists of rules that hold several names. A single name is no list."""
     for placed in subject.rules:
         for key, named in placed.rule.applies_to.items():
             if not isinstance(named, str) and len(named) > 1:
@@ -342,6 +357,7 @@ _NEEDED = ("runtime", "ontology")
 _CONTRACT = 1
 
 
+@lru_cache(256)
 def _version(text: str) -> tuple[int, int, int]:
     major, minor, patch = map(int, text.split("."))
     return major, minor, patch

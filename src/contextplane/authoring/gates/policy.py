@@ -299,7 +299,9 @@ DECISION_LAWS: tuple[Law[DecisionDocument], ...] = (
     Law(gate="policy", code="condition_invalid", check=conditions_can_be_evaluated),
     Law(gate="policy", code="condition_undecided", check=conditions_come_to_true_or_false),
     Law(gate="policy", code="fact_unknown", check=conditions_read_known_facts),
-    Law(gate="policy", code="eligibility_unsatisfiable", check=decisions_can_be_eligible),
+    Law(
+        gate="policy", code="eligibility_unsatisfiable", check=decisions_can_be_eligible, about="conditional_decisions"
+    ),
 )
 """The laws that hold for a decision catalog as well."""
 
@@ -308,8 +310,15 @@ _RULE_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="policy", code="rule_scope_unknown", check=rules_apply_to_known_things),
     Law(gate="policy", code="rule_unreachable", check=critical_rules_are_reachable),
     Law(gate="policy", code="gate_unsatisfiable", check=gates_can_become_active),
-    Law(gate="policy", code="guardrail_unsatisfiable", check=guardrails_can_be_triggered),
-    Law(gate="policy", code="guardrail_unconditional", check=guardrails_let_something_pass),
+    Law(
+        gate="policy", code="guardrail_unsatisfiable", check=guardrails_can_be_triggered, about="conditional_guardrails"
+    ),
+    Law(
+        gate="policy",
+        code="guardrail_unconditional",
+        check=guardrails_let_something_pass,
+        about="conditional_guardrails",
+    ),
     Law(gate="policy", code="rules_contradict", check=rules_do_not_contradict),
     Law(gate="policy", code="rule_indifferent", check=rules_turn_on_their_condition, severity="warning"),
     Law(gate="policy", code="gate_unused", check=every_gate_is_used, severity="warning"),
@@ -399,7 +408,12 @@ def _is_never_allowed(subject: Subject, condition: PlacedCondition) -> bool:
 
 
 _INTENT_LAWS: tuple[Law[Subject], ...] = (
-    Law(gate="policy", code="eligibility_never_allowed", check=decisions_are_eligible_where_allowed),
+    Law(
+        gate="policy",
+        code="eligibility_never_allowed",
+        check=decisions_are_eligible_where_allowed,
+        about="conditional_decisions",
+    ),
     Law(gate="policy", code="intent_without_decision", check=every_intent_ends_in_a_decision),
     Law(gate="policy", code="decision_unreached", check=every_decision_is_led_to, severity="warning"),
     Law(gate="policy", code="plan_without_rule", check=every_plan_has_a_rule, severity="warning", about="templates"),

@@ -65,7 +65,7 @@ _CHECKS_BY_PART: tuple[tuple[str, tuple[tuple[Law[Subject], Check], ...]], ...] 
 )
 """The laws and their checks, by the part of a pack that they are about; most are about no single part."""
 
-_SECRET_CODES = frozenset({"secret_present", "random_text_present"})
+_MAY_REPEAT_SECRETS = frozenset({"secret_present", "random_text_present", *(law.code for law in schema.LAWS)})
 EVERY_LAW: tuple[Law[Any], ...] = (*schema.LAWS, *LAWS)
 
 
@@ -107,7 +107,7 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort findings by gate, then by place, and redact secrets where there may be any."""
     ordered = sorted(findings, key=lambda finding: (GATES.index(finding.gate), finding.at, finding.code, finding.cause))
     # A document of the wrong form was not searched for secrets.
-    if any(finding.gate == "schema" or finding.code in _SECRET_CODES for finding in ordered):
+    if not _MAY_REPEAT_SECRETS.isdisjoint([finding.code for finding in ordered]):
         ordered = [
             replace(finding, cause=redact_secrets(finding.cause), cure=redact_secrets(finding.cure))
             for finding in ordered

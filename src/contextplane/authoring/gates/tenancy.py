@@ -22,8 +22,8 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 def the_environment_is_described(subject: DecisionDocument) -> Iterator[Violation]:
     """The endpoints, ontologies, roles, snapshots, tenants and ceiling of the environment are known."""
-    known = subject.environment
-    missing = [name for name in subject.ENVIRONMENT_FIELDS if getattr(known, name) is None]
+    known = subject.described_environment
+    missing = [name for name in subject.ENVIRONMENT_FIELDS if known is None or getattr(known, name) is None]
     if missing:
         yield Violation(
             at="",

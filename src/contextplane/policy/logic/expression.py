@@ -29,15 +29,16 @@ from contextplane.policy.logic.strict import (
 __all__ = [
     "MAX_LOGIC_DEPTH",
     "MAX_LOGIC_PARTS",
+    "Comparison",
     "Expression",
     "LogicFailed",
     "LogicProblem",
     "compile_expression",
     "computed_names",
     "engine",
-    "examine",
     "is_number",
     "logic_problems",
+    "simple_comparisons",
     "variables",
 ]
 
@@ -55,6 +56,10 @@ _EXACT = 2**53 - 1
 
 _ODD_INDEX = re.compile(r"(?:^|\.)(?:\+[0-9]|0[0-9])")
 """A step like `00` or `+1`: the engine takes it for the number of an element, other programs do not."""
+
+
+Comparison = tuple[str, str, Json]
+"""A fact, an operator, and the constant that the fact is compared with."""
 
 
 class LogicFailed(ContextPlaneError):
@@ -104,20 +109,18 @@ def is_number(value: Json) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def examine(expression: Json) -> tuple[bool, tuple[LogicProblem, ...], frozenset[str]]:
-    """Whether an expression is simple, its problems, and the facts that it reads.
+def simple_comparisons(expression: Json) -> list[Comparison] | None:
+    """The comparisons of a fact with a constant that an expression is made of, joined by `and` and `or`.
 
-    A simple one only compares facts with constants, and has no problems.
+    Such an expression has no problems. None: it has another form.
     """
-    reads: set[str] = set()
-    if _is_simple(expression, reads):
-        return True, (), frozenset(reads)
-    return False, logic_problems(expression), variables(expression)
+    comparisons: list[Comparison] = []
+    return comparisons if _is_simple(expression, comparisons) else None
 
 
 def logic_problems(expression: Json) -> tuple[LogicProblem, ...]:
     """Everything that keeps an expression from being evaluated the same way everywhere."""
-    if _is_simple(expression, set()):
+    if _is_simple(expression, []):
         return ()
     if _count_parts(expression, 1) <= MAX_LOGIC_PARTS:
         return tuple(_operand_problems(expression, "")) or _engine_problems(expression)
@@ -183,8 +186,8 @@ def _span(least: int, most: int | None) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _is_simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
-    """Whether an expression has the common form that cannot have a problem. Adds the facts it reads.
+def _is_simple(expression: Json, comparisons: list[Comparison], depth: int = 1) -> bool:
+    """Whether an expression has the common form that cannot have a problem. Adds its comparisons.
 
     That form: comparisons of a fact with a constant, joined by `and` and `or`.
     """
@@ -195,13 +198,13 @@ def _is_simple(expression: Json, reads: set[str], depth: int = 1) -> bool:
         return False
     if operator in _JOINING:
         few = depth < _SIMPLE_DEPTH and len(operands) <= _SIMPLE_WIDTH
-        return few and all([_is_simple(operand, reads, depth + 1) for operand in operands])  # noqa: C419  a list is faster
+        return few and all([_is_simple(operand, comparisons, depth + 1) for operand in operands])  # noqa: C419  a list is faster
     if operator not in COMPARISONS or len(operands) > 2:  # noqa: PLR2004
         return False
     fact, constant = operands
     if type(fact) is not dict or len(fact) != 1 or type(path := fact.get("var")) is not str:
         return False
-    reads.add(path)
+    comparisons.append((path, operator, constant))
     is_constant = (
         type(constant) is str or type(constant) is bool or (type(constant) is int and -_EXACT <= constant <= _EXACT)
     )
@@ -228,10 +231,10 @@ def variables(expression: Json) -> frozenset[str]:
 
     The body of `map` and its like reads elements, and no facts.
     """
+    comparisons = simple_comparisons(expression)
+    if comparisons is not None:
+        return frozenset([path for path, _, _ in comparisons])
     paths: set[str] = set()
-    if _is_simple(expression, paths):
-        return frozenset(paths)
-    paths.clear()
     todo: list[tuple[Json, int]] = [(expression, 1)]
     while todo:
         value, depth = todo.pop()
@@ -251,7 +254,7 @@ def variables(expression: Json) -> frozenset[str]:
 
 def computed_names(expression: Json) -> Iterator[str]:
     """The places where the name of a fact is itself computed: a missing fact could not be noticed there."""
-    return iter(()) if _is_simple(expression, set()) else _computed_names(expression, "")
+    return iter(()) if _is_simple(expression, []) else _computed_names(expression, "")
 
 
 def _computed_names(expression: Json, at: str) -> Iterator[str]:

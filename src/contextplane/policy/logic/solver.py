@@ -14,7 +14,14 @@ from contextplane.model.json.canonical import Json
 from contextplane.model.value import Value
 from contextplane.policy.clock import CLOCK_FACTS, CLOCK_NUMBERS
 from contextplane.policy.logic.diagram import Diagrams, DiagramTooLarge, truth_of
-from contextplane.policy.logic.expression import Expression, LogicFailed, compile_expression, is_number, variables
+from contextplane.policy.logic.expression import (
+    Comparison,
+    Expression,
+    LogicFailed,
+    compile_expression,
+    is_number,
+    variables,
+)
 from contextplane.policy.logic.strict import COMPARISONS, ORDERINGS, operation, reads_without_default
 from contextplane.policy.logic.value_classes import HUGE, facts_of, numbers_around
 
@@ -23,6 +30,7 @@ __all__ = [
     "Outcome",
     "Solution",
     "VariableUses",
+    "are_clearly_contingent",
     "can_be",
     "implies",
     "is_clearly_contingent",
@@ -183,14 +191,22 @@ def _is_contingent(expression: Json, seen: set[str]) -> bool:
     operator, operands = operation(expression)
     if operator in {"and", "or", "!", "!!"} and operands:
         return all([_is_contingent(operand, seen) for operand in operands])  # noqa: C419  a list is faster
-    constant: Json = True
     if operator == "var":
-        path = path_of(expression)
-    elif operator in COMPARISONS and len(operands) == 2:  # noqa: PLR2004
-        path, constant = path_of(operands[0]), operands[1]
-    else:
-        return False
-    if path is None or path in CLOCK_FACTS or (seen and _overlaps(path, seen)):
+        return _can_be_either(path_of(expression), operator, constant=True, seen=seen)
+    if operator in COMPARISONS and len(operands) == 2:  # noqa: PLR2004
+        return _can_be_either(path_of(operands[0]), operator, operands[1], seen)
+    return False
+
+
+def are_clearly_contingent(comparisons: Sequence[Comparison]) -> bool:
+    """Whether comparisons that `and` and `or` join are an expression that is clearly contingent."""
+    seen: set[str] = set()
+    return all([_can_be_either(path, operator, constant, seen) for path, operator, constant in comparisons])  # noqa: C419  a list is faster
+
+
+def _can_be_either(path: str | None, operator: str, constant: Json, seen: set[str]) -> bool:
+    """Whether a comparison can be true and can be false. Adds the fact to those seen in other comparisons."""
+    if not path or path in CLOCK_FACTS or (seen and _overlaps(path, seen)):
         return False
     seen.add(path)
     if isinstance(constant, str):
