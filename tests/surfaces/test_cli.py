@@ -9,7 +9,7 @@ import pytest
 from contextplane.cli.table import VERBS
 from tests.support.cases import cases
 from tests.surfaces.commands import ctx, ctx_subprocess
-from tests.surfaces.registries import prepared
+from tests.surfaces.registries import pack_file, prepared
 from tests.surfaces.sample import REPORT, Store, one_error_line
 
 NAMES = [verb.name for verb in VERBS]
@@ -36,6 +36,8 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Store:
     (store.folder / "draft.json").write_bytes(text)
     assert ctx("finalize", "draft.json", cwd=store.folder).status == 0
     prepared(store.folder)
+    unwanted = pack_file(store.folder, "unwanted.json", "7.0.0")
+    assert ctx("lint", unwanted, "--record", "--key", "./author.pem", cwd=store.folder).status == 0
     return store
 
 
@@ -96,6 +98,7 @@ VERB_LINES = {
     ],
     "sign": ["sign", "ctxpack.support@4.0.0", "--key", "./pub.pem"],
     "publish": ["publish", "ctxpack.support@5.0.0", "--key", "./pub.pem"],
+    "withdraw": ["withdraw", "unwanted.json", "--reason", "the wrong file", "--key", "./author.pem"],
     "pin": ["pin", "staging", "ctxpack.support@1.0.0", "--key", "./ops.pem"],
     "unpin": ["unpin", "nowhere", "ctxpack.support", "--reason", "why not", "--key", "./ops.pem"],
     "promote": ["promote", "prod", "ctxpack.support", "--key", "./ops.pem"],

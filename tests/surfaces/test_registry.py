@@ -12,7 +12,7 @@ from tests.support.cases import cases
 from tests.surfaces.commands import Result, ctx
 from tests.surfaces.registries import at_office, pack_file, prepared
 from tests.surfaces.sample import one_error_line
-from tests.unit.registry.desk import OVERLAY
+from tests.unit.registry.desk import NARROWER, OVERLAY
 from tests.unit.trust.world import key_of
 
 SUPPORT = "ctxpack.support"
@@ -208,6 +208,22 @@ def test_a_pin_by_a_key_that_is_revoked_from_before_then_on_is_marked(store: Pat
     assert json_answer("packs", cwd=store)["versions"][1]["doubtful_in"] == ["prod"]
     assert "must be pinned again in prod" in ctx("packs", cwd=store).out
     assert "which is revoked from before that time" in ctx("show", f"{SUPPORT}@prod", cwd=store).out
+
+
+def test_of_two_drafts_one_is_withdrawn_and_the_name_stands_for_the_other(store: Path) -> None:
+    for name, *changes in (("one.json",), ("two.json", NARROWER)):
+        json_answer("lint", pack_file(store, name, "8.0.0", *changes), "--record", cwd=store, by="author")
+    review = ("review", f"{SUPPORT}@8.0.0", "--role", "security", "--approve", *WHY)
+    one_error_line(acted(*review, cwd=store, by="sec"), 2, "artifact_ambiguous")
+    one_error_line(acted("withdraw", "one.json", *WHY, cwd=store, by="sec"), 11, "registry_role_missing")
+    gone = json_answer("withdraw", "one.json", *WHY, cwd=store, by="author")
+    assert (gone["stage"], [event["kind"] for event in gone["events"]]) == ("withdrawn", ["draft_withdrawn"])
+    assert "Already done" in acted("withdraw", "one.json", *WHY, cwd=store, by="author").out
+    assert json_answer(*review, cwd=store, by="sec")["digest"] != gone["digest"]
+    drafts = json_answer("packs", "--drafts", cwd=store)["drafts"]
+    assert gone["digest"] not in {draft["digest"] for draft in drafts}
+    published = acted("withdraw", f"{SUPPORT}@1.0.0", *WHY, cwd=store, by="author")
+    one_error_line(published, 10, "lifecycle_transition_refused")
 
 
 def test_a_rollback_stands_in_the_history_of_the_version_that_is_pinned_again(store: Path) -> None:

@@ -31,6 +31,7 @@ _TABLE = {
         "review": "approve or reject an artifact, in a role",
         "sign": "attach the issuer's signature",
         "publish": "publish a reviewed and signed artifact",
+        "withdraw": "withdraw a draft that is not published",
         "pin": "pin a version, or set an alias",
         "unpin": "remove a pin or an alias",
         "promote": "promote the pinned version",
@@ -106,6 +107,8 @@ def _load(name: str) -> VerbModule:  # noqa: C901, PLR0912, PLR0915  one branch 
             from contextplane.cli.verbs import sign as verb
         case "publish":
             from contextplane.cli.verbs import publish as verb
+        case "withdraw":
+            from contextplane.cli.verbs import withdraw as verb
         case "pin":
             from contextplane.cli.verbs import pin as verb
         case "unpin":

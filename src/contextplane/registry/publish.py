@@ -205,6 +205,7 @@ def next_step(state: ArtifactState) -> str:
     return {
         "unknown": "'ctx lint FILE --record' makes it known",
         "draft": "'ctx lint FILE --record' records that it passes",
+        "withdrawn": "'ctx lint FILE --record' records it again",
         "linted": f"'ctx review {state.ref}' is missing from: {roles}",
         "reviewed": f"'ctx sign {state.ref}' attaches the issuer's signature",
     }.get(state.stage, "")

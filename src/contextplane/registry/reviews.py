@@ -26,7 +26,7 @@ __all__ = [
 
 
 class RecordedOtherwise(ContextPlaneError):
-    """Bytes that were recorded with another kind, name or issuer than they say themselves."""
+    """Bytes with another kind, name or issuer than they were recorded with, or than the command names."""
 
     code: ClassVar[str] = "artifact_recorded_otherwise"
     family: ClassVar[Family] = "refused"

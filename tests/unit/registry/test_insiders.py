@@ -11,7 +11,7 @@ from contextplane.app.registry.pins import set_protection
 from contextplane.app.registry.resolve import load_for_replay
 from contextplane.app.registry.view import show_version
 from contextplane.model.ids import Digest
-from contextplane.registry.artifact_state import REQUIRED_REVIEWS, REVIEW_ROLES
+from contextplane.registry.artifact_state import REQUIRED_REVIEWS
 from contextplane.registry.artifacts import Candidate, candidate
 from contextplane.registry.events import Change, Drafted, Linted, Published, RegistryEvent, Review, Signed
 from contextplane.registry.reviews import ReviewIncomplete, check_reviews, needed_roles
@@ -65,17 +65,21 @@ def test_who_signs_second_signs_what_he_was_asked_to_and_not_what_the_first_one_
     "lie", [{"kind": "overlay"}, {"id": "ctxpack.other"}, {"version": "9.0.0"}, {"issuer": "globex"}]
 )
 def test_bytes_that_were_recorded_as_what_they_are_not_go_nowhere(here: Office, lie: dict[str, Any]) -> None:
-    """An overlay takes fewer reviewers than a pack. Whoever records it says what it is; whoever publishes looks."""
+    """An overlay takes fewer reviewers than a pack. The verbs look at the bytes, also if others went round them."""
     several_roles(here)
     here.trust("pub", "publisher", issuer="globex")
     pack = candidate(version("1.0.0"))
     draft = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
     slip(here, "author", pack.digest, msgspec.structs.replace(draft, **lie), LINTED, objects=(pack.data, b"{}"))
-    here.review_all(str(pack.digest), REVIEW_ROLES[:2] if "kind" in lie else REVIEW_ROLES)
+    target = str(pack.digest)
+    assert code(lambda: here.review(target, "arch", "architecture")) == "artifact_recorded_otherwise"
+    for by, role in (("arch", "architecture"), ("sec", "security"), ("dat", "data"), ("eva", "evaluation")):
+        slip(here, by, pack.digest, Review(role=role, verdict="approve"))
+    assert code(lambda: here.sign(target)) == "artifact_recorded_otherwise"
     signed_as(here, "pub", pack, Statement(name=PACK, kind=pack.kind, issuer=ISSUER, digest=pack.digest))
     assert here.artifact_stage(pack.digest) == "signed"
     assert code(lambda: here.record(version("1.0.0"))) == "artifact_recorded_otherwise"
-    assert code(lambda: here.publish(str(pack.digest))) == "artifact_recorded_otherwise"
+    assert code(lambda: here.publish(target)) == "artifact_recorded_otherwise"
 
 
 def test_bytes_in_another_than_the_canonical_form_are_not_published(here: Office) -> None:
@@ -85,8 +89,10 @@ def test_bytes_in_another_than_the_canonical_form_are_not_published(here: Office
     digest = Digest.of(data)
     draft = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=ISSUER)
     slip(here, "author", digest, draft, LINTED, objects=(data, b"{}"))
-    here.review_all(str(digest))
-    here.sign(str(digest))
+    assert code(lambda: here.review(str(digest), "arch", "architecture")) == "artifact_invalid"
+    for by, role in (("arch", "architecture"), ("sec", "security"), ("dat", "data"), ("eva", "evaluation")):
+        slip(here, by, digest, Review(role=role, verdict="approve"))
+    assert code(lambda: here.sign(str(digest))) == "artifact_invalid"
     assert code(lambda: here.publish(str(digest))) == "artifact_invalid"
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.registry.release import publish, run_gates, withdraw
+from contextplane.app.registry.release import publish, run_gates, withdraw, withdraw_draft
+from contextplane.app.registry.view import list_drafts
 from contextplane.model.artifact import EnvironmentDescription
 from contextplane.model.ids import Digest, PackRef
 from contextplane.registry.artifact_state import REVIEW_ROLES
@@ -14,7 +15,7 @@ from contextplane.registry.publish import Release
 from contextplane.registry.publish import publish as publish_release
 from contextplane.registry.reports import GoldenResult
 from contextplane.registry.streams import artifact_stream, version_stream
-from contextplane.registry.writer import PlannedChange
+from contextplane.registry.writer import PlannedChange, draft_root
 from contextplane.testing.proofs import proves
 from contextplane.trust.dsse import Statement
 from contextplane.trust.keyring_events import ThresholdChange
@@ -250,6 +251,53 @@ def test_several_drafts_of_one_version_are_told_apart_by_their_bytes(here: Offic
     assert code(lambda: here.review(PACK, "arch", "architecture")) == "artifact_ambiguous"
     assert code(lambda: here.review("nobody.knows@1.0.0", "arch", "architecture")) == "artifact_not_found"
     assert here.record(EXAMPLE).stage == "linted"
+
+
+def test_of_two_drafts_of_one_version_the_name_stands_for_the_one_that_is_not_withdrawn(here: Office) -> None:
+    first, second = here.record(), here.record(version("1.0.0", NARROWER))
+    withdraw_draft(here.desk, str(first.digest), here.by("author", "the wrong file"))
+    assert here.review(PACK, "arch", "architecture").digest == second.digest
+    assert [draft.digest for draft in list_drafts(here.desk)] == [second.digest]
+    assert code(lambda: here.review(str(first.digest), "arch", "architecture")) == "lifecycle_transition_refused"
+    withdraw_draft(here.desk, PACK, here.by("pub", "superseded"))
+    assert code(lambda: here.review(PACK, "sec", "security")) == "artifact_not_found"
+    assert list_drafts(here.desk) == ()
+
+
+def test_a_withdrawn_draft_that_is_recorded_again_starts_anew(here: Office) -> None:
+    first = here.record()
+    here.review_all(PACK)
+    withdraw_draft(here.desk, PACK, here.by("author"))
+    before = here.streams()
+    again = withdraw_draft(here.desk, str(first.digest), here.by("author"))
+    assert (again.appended, again.stage, here.streams()) == (None, "withdrawn", before)
+    second = here.record()
+    assert (second.digest, second.stage, second.missing) == (first.digest, "linted", first.missing)
+    here.review_all(PACK)
+    here.sign(PACK)
+    assert here.publish(PACK).stage == "published"
+    refused = code(lambda: withdraw_draft(here.desk, PACK, here.by("author")))
+    assert (refused, here.stage(PACK)) == ("lifecycle_transition_refused", "published")
+
+
+def test_a_name_that_an_index_leads_to_other_bytes_is_not_acted_on(here: Office) -> None:
+    """Anybody who can write the store can change an index; nothing signs it."""
+    here.record()
+    other = here.record(version("9.0.0"))
+    here.review_all(str(other.digest), other.missing)
+    ref = PackRef.parse(PACK)
+    with here.desk.platform.catalog.write() as tx:
+        for name, _ in tx.objects.roots(draft_root(ref)):
+            tx.objects.release(name)
+        tx.objects.keep(draft_root(ref, other.digest), other.digest)
+    acts = (
+        lambda: here.review(PACK, "arch", "architecture"),
+        lambda: here.sign(PACK),
+        lambda: here.publish(PACK),
+    )
+    before = here.streams()
+    assert [code(act) for act in acts] == ["artifact_recorded_otherwise"] * 3
+    assert here.streams() == before
 
 
 def test_a_release_is_compared_with_what_is_before_it_when_it_is_published(here: Office) -> None:

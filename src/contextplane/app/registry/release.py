@@ -1,4 +1,4 @@
-"""Releases a document: record a draft, review, sign, publish; later deprecate or revoke."""
+"""Releases a document: record a draft, review, sign, publish; withdraw it, deprecate or revoke it."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,17 @@ from contextplane.ports.keys import Signer
 from contextplane.registry.artifact_state import ArtifactState, Stage, refuse_transition
 from contextplane.registry.artifacts import ArtifactInvalid, Candidate, candidate
 from contextplane.registry.errors import ArtifactUnknown, VersionUnknown
-from contextplane.registry.events import Deprecated, Drafted, GoldenOutcome, Linted, Review, Revoked, Signed, Verdict
+from contextplane.registry.events import (
+    Deprecated,
+    Drafted,
+    GoldenOutcome,
+    Linted,
+    Review,
+    Revoked,
+    Signed,
+    Verdict,
+    Withdrawn,
+)
 from contextplane.registry.merge import catalog_references, judge_with_catalogs, refs_of
 from contextplane.registry.publish import (
     Release,
@@ -30,8 +40,15 @@ from contextplane.registry.publish import (
 from contextplane.registry.publish import (
     publish as publish_release,
 )
+from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import gates_report
-from contextplane.registry.reviews import check_recorded, check_rejections, check_reviewer, needed_roles
+from contextplane.registry.reviews import (
+    RecordedOtherwise,
+    check_recorded,
+    check_rejections,
+    check_reviewer,
+    needed_roles,
+)
 from contextplane.registry.streams import artifact_stream, predecessor, version_stream, versions_of
 from contextplane.registry.writer import AppendResult, PlannedChange
 from contextplane.trust.dsse import IN_TOTO, Envelope, Statement, make_envelope
@@ -41,12 +58,14 @@ __all__ = [
     "ActResult",
     "Candidate",
     "candidate_in",
+    "find_candidate",
     "publish",
     "record_draft",
     "review",
     "run_gates",
     "sign",
     "withdraw",
+    "withdraw_draft",
 ]
 
 
@@ -124,7 +143,7 @@ def record_draft(
         if is_already_published(writer.reader.version(artifact.ref), artifact):
             return ActResult(ref=artifact.ref, digest=artifact.digest, stage="published", report=report)
         planned: list[PlannedChange] = []
-        if state.stage == "unknown":
+        if state.stage in {"unknown", "withdrawn"}:
             change = Drafted(
                 kind=artifact.kind, id=artifact.ref.pack_id, version=artifact.ref.version, issuer=artifact.issuer
             )
@@ -144,9 +163,38 @@ def record_draft(
     return _act_result(state, appended, report)
 
 
+def find_candidate(session: RegistrySession, target: str) -> tuple[ArtifactState, Candidate]:
+    """Return the recorded artifact that a target names, with its state."""
+    digest = session.candidate_digest(target)
+    with session.read() as reader:
+        return _read_candidate(session, reader, digest, target)
+
+
+def _read_candidate(
+    session: RegistrySession, reader: RegistryReader, digest: Digest, target: str
+) -> tuple[ArtifactState, Candidate]:
+    """Return a recorded artifact with its state.
+
+    The digest of a name comes from an index that is not signed. Therefore the bytes must say the same of themselves as
+    the target and the record.
+    """
+    state = reader.artifact(digest)
+    if state.ref is None:
+        raise ArtifactUnknown("it is not recorded", at=str(digest), hint="'ctx lint FILE --record' records it")
+    artifact = session.artifact(digest)
+    check_recorded(state, artifact)
+    if target not in {str(digest), str(artifact.ref)}:
+        raise RecordedOtherwise(
+            f"the draft that is listed under this name is {artifact.ref}, {digest}",
+            at=target,
+            hint="the index of drafts was changed: 'ctx fsck' compares it; name the bytes that you mean, sha256:<hash>",
+        )
+    return state, artifact
+
+
 def review(session: RegistrySession, target: str, role: str, verdict: Verdict, by: SignedBy) -> ActResult:
     """Approve or reject exactly these bytes, in a role."""
-    digest = session.candidate_digest(target)
+    digest = find_candidate(session, target)[0].digest
     with session.write(by.signer) as writer:
         state = require_unpublished(writer.reader, digest)
         refuse_transition("reviewed", state.stage, at=str(state.ref), hint=next_step(state))
@@ -161,7 +209,7 @@ def sign(session: RegistrySession, target: str, by: SignedBy) -> ActResult:
     """Add a signature of the issuer to these bytes. A key that signed already changes nothing."""
     digest = session.candidate_digest(target)
     with session.read() as reader:
-        before = reader.artifact(digest)
+        before, _ = _read_candidate(session, reader, digest, target)
         if by.signer.public_key.key_id in before.signers:
             return _act_result(before, None)
         require_unpublished(reader, digest)
@@ -199,11 +247,7 @@ def publish(
     digest = session.candidate_digest(target)
     # All that is read comes from one view, which is verified once. The transaction that writes verifies again.
     with session.read() as reader:
-        state = reader.artifact(digest)
-        if state.stage == "unknown":
-            raise ArtifactUnknown("it is not recorded", at=str(digest), hint="'ctx lint FILE --record' records it")
-        artifact = session.artifact(digest)
-        check_recorded(state, artifact)
+        state, artifact = _read_candidate(session, reader, digest, target)
         version = reader.version(artifact.ref)
         if is_already_published(version, artifact):
             golden = version.publication.golden if artifact.kind == "context_pack" else None
@@ -231,6 +275,21 @@ def publish(
         golden=release.golden.outcome if artifact.kind == "context_pack" else None,
         golden_words=release.golden.words,
     )
+
+
+def withdraw_draft(session: RegistrySession, target: str, by: SignedBy) -> ActResult:
+    """Withdraw a draft, which is then no candidate until it is recorded again.
+
+    Doing it again changes nothing.
+    """
+    digest = session.candidate_digest(target)
+    with session.write(by.signer) as writer:
+        state = require_unpublished(writer.reader, digest)
+        if state.stage == "withdrawn":
+            return _act_result(state, None)
+        planned = PlannedChange(stream=artifact_stream(digest), change=Withdrawn(), reason=by.reason)
+        appended = writer.append([planned])
+        return _act_result(writer.reader.artifact(digest), appended)
 
 
 def withdraw(session: RegistrySession, ref: PackRef, how: Stage, by: SignedBy) -> ActResult:

@@ -143,12 +143,17 @@ class RegistrySession:
         return read_artifact(self.platform.objects.get(digest))
 
     def candidate_digest(self, target: str) -> Digest:
-        """Return the digest of a recorded artifact: `sha256:...`, or `id@X.Y.Z` if that has a single draft."""
+        """Return the digest of a recorded artifact: `sha256:...`, or `id@X.Y.Z` if that has a single draft.
+
+        Drafts that were withdrawn are left out.
+        """
         if target.startswith(_DIGEST) and "@" not in target:
             return Digest.parse(target)
         ref = PackRef.parse(target)
         with self.platform.catalog.read() as view:
             digests = [digest for _, digest in view.objects.roots(draft_root(ref))]
+        with self.read() as reader:
+            digests = [digest for digest in digests if reader.artifact(digest).stage != "withdrawn"]
         if not digests:
             raise ArtifactUnknown("it is not recorded", at=target, hint="'ctx lint FILE --record' records it")
         if len(digests) > 1:

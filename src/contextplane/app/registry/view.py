@@ -84,12 +84,13 @@ def list_versions(session: RegistrySession, base_id: str = "") -> tuple[VersionS
 
 
 def list_drafts(session: RegistrySession) -> tuple[ArtifactState, ...]:
-    """List every recorded artifact that is not published, sorted by id and number."""
+    """List every recorded artifact that is neither published nor withdrawn, sorted by id and number."""
     with session.platform.catalog.read() as view:
         digests = [digest for _, digest in view.objects.roots(DRAFTS)]
     with session.read() as reader:
         states = [reader.artifact(digest) for digest in digests]
-        unpublished = [state for state in states if not is_published(reader, state)]
+        recorded = [state for state in states if state.stage != "withdrawn"]
+        unpublished = [state for state in recorded if not is_published(reader, state)]
     return tuple(
         sorted(
             unpublished,

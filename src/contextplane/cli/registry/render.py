@@ -41,6 +41,7 @@ STAGE_COLOR = {
     "linted": "yellow",
     "reviewed": "cyan",
     "signed": "cyan",
+    "withdrawn": "dim",
     "published": "green",
     "deprecated": "yellow",
     "revoked": "red",
@@ -61,7 +62,7 @@ def print_act(result: ActResult, output: CommandOutput) -> None:
         output.line("Already done; nothing changed.")
     if result.rejected:
         output.line(f"{output.paint('red', 'Rejected')} as: {', '.join(result.rejected)}")
-    if result.missing:
+    if result.missing and result.stage != "withdrawn":
         output.line(f"Missing approvals: {', '.join(result.missing)}")
     if result.golden is not None:
         output.line(_golden_line(result.golden, result.golden_words))
