@@ -1,4 +1,4 @@
-"""Collects what `ctx explain` says: every error, law and gate, with the ways out that the source names.
+"""Collects what `ctx explain` says: every error, law, gate and reason, with the ways out that the source names.
 
 The ways out are the `hint=` of each raised error and the `cure=` of each violation, read from the syntax tree of the
 package. A part of them that is known only when the error happens is written as `...`.
@@ -14,9 +14,10 @@ from typing import Any, get_args
 
 import msgspec
 
-from contextplane.app.explain import ErrorEntry, Explanations, LawEntry
+from contextplane.app.explain import ErrorEntry, Explanations, LawEntry, ReasonEntry
 from contextplane.authoring.artifacts import LAWS_OF
 from contextplane.authoring.law import Gate, Law
+from contextplane.compiler.reasons import REASONS
 from contextplane.errors import ContextPlaneError
 
 __all__ = ["explanations_file"]
@@ -37,7 +38,11 @@ def explanations_file(classes: list[type[ContextPlaneError]]) -> str:
         for laws_of_kind in LAWS_OF.values()
         for law in laws_of_kind
     }
-    entries = Explanations(gates=get_args(Gate), laws=laws, errors=errors)
+    reasons = {
+        code: ReasonEntry(kinds=reason.kinds, means=reason.means, to_do=(reason.to_do,))
+        for code, reason in REASONS.items()
+    }
+    entries = Explanations(gates=get_args(Gate), laws=laws, errors=errors, reasons=reasons)
     return msgspec.json.format(msgspec.json.encode(entries), indent=2).decode() + "\n"
 
 

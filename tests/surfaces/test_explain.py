@@ -9,6 +9,7 @@ import pytest
 from contextplane.app.explain import ErrorExplanation, LawExplanation, find_explanation, load_explanations
 from contextplane.authoring.artifacts import LAWS_OF
 from contextplane.cli.exit import EXIT_OF, NOT_FOUND
+from contextplane.compiler.reasons import REASONS
 from tests.spec.manifest import ROOT
 from tests.surfaces.commands import ctx
 from tests.surfaces.test_startup import imported
@@ -49,6 +50,17 @@ def test_an_error_is_explained_with_its_family_its_status_and_what_to_do(tmp_pat
         "  - 'ctx fsck' lists all damage; putting the right bytes again heals it",
     ]
     assert ctx("lint", "--explain", "object_corrupt", cwd=tmp_path) == result
+
+
+def test_a_reason_of_the_compiler_is_explained(tmp_path: Path) -> None:
+    result = ctx("explain", "intent_denied", cwd=tmp_path)
+    assert (result.status, result.err) == (0, "")
+    assert result.out.startswith("intent_denied (a reason of ctx compile, for: tool)\nThe request is denied, ")
+    assert "What to do:\n" in result.out
+    answer = json.loads(ctx("explain", "over_budget", "--json", cwd=tmp_path).out)
+    assert answer["kind"] == "reason"
+    assert answer["kinds"] == ["tool", "evidence", "memory", "block", "required evidence"]
+    assert len(json.loads(ctx("explain", "--json", cwd=tmp_path).out)["reasons"]) == len(REASONS)
 
 
 def test_a_code_of_a_law_and_of_an_error_is_explained_as_both(tmp_path: Path) -> None:
@@ -99,7 +111,7 @@ def test_a_name_like_no_other_is_answered_with_where_to_look(tmp_path: Path) -> 
 
 def test_without_a_code_all_of_them_are_listed(tmp_path: Path) -> None:
     names = ctx("explain", "--quiet", cwd=tmp_path).out.split()
-    assert names == [*DOCUMENTED, *(f"{law.gate}/{code}" for code, law in LAWS.items())]
+    assert names == [*DOCUMENTED, *(f"{law.gate}/{code}" for code, law in LAWS.items()), *REASONS]
     lines = ctx("explain", cwd=tmp_path).out.splitlines()
     assert [line.split()[0] for line in lines] == [*DOCUMENTED, *LAWS]
     answer = json.loads(ctx("explain", "--json", cwd=tmp_path).out)

@@ -1,4 +1,4 @@
-"""Explains the names that `ctx` prints: a gate with its laws, a law, or an error code of any command.
+"""Explains the names that `ctx` prints: a gate with its laws, a law, an error, or a reason.
 
 Everything stands in `explanations.json`, which `make docs` writes: explaining an error does not import what raises it.
 """
@@ -20,6 +20,8 @@ __all__ = [
     "GateExplanation",
     "LawEntry",
     "LawExplanation",
+    "ReasonEntry",
+    "ReasonExplanation",
     "find_explanation",
     "load_explanations",
 ]
@@ -42,12 +44,21 @@ class LawEntry(Value, frozen=True):
     to_do: tuple[str, ...]
 
 
+class ReasonEntry(Value, frozen=True):
+    """A reason of a compiled context in the data: the kinds of its items, its meaning, the ways out."""
+
+    kinds: tuple[str, ...]
+    means: str
+    to_do: tuple[str, ...]
+
+
 class Explanations(Value, frozen=True):
-    """The whole data: gates in the order in which they judge, laws and errors by code."""
+    """The whole data: gates in the order in which they judge; laws, errors and reasons by code."""
 
     gates: tuple[str, ...]
     laws: dict[str, LawEntry]
     errors: dict[str, ErrorEntry]
+    reasons: dict[str, ReasonEntry]
 
 
 class ErrorExplanation(Value, frozen=True):
@@ -80,17 +91,26 @@ class GateExplanation(Value, frozen=True):
     laws: tuple[LawExplanation, ...]
 
 
-Explanation = GateExplanation | LawExplanation | ErrorExplanation
+class ReasonExplanation(Value, frozen=True):
+    """A reason of a compiled context: why an item is left out, masked, or answers nothing."""
+
+    code: str
+    kinds: tuple[str, ...]
+    means: str
+    to_do: tuple[str, ...]
+
+
+Explanation = GateExplanation | LawExplanation | ErrorExplanation | ReasonExplanation
 
 
 def load_explanations() -> Explanations:
-    """Read the explanations of every gate, law and error."""
+    """Read the explanations of every gate, law, error and reason."""
     with open(os.path.join(os.path.dirname(__file__), "explanations.json"), "rb") as file:
         return msgspec.json.decode(file.read(), type=Explanations)
 
 
 def find_explanation(name: str) -> Explanation:
-    """Explain the gate, law or error of this name. An unknown name is refused with the nearest known one."""
+    """Explain the gate, law, error or reason of this name. An unknown name is refused with the nearest."""
     entries = load_explanations()
     if (gate := name.removesuffix("/")) in entries.gates:
         codes = [code for code, law in entries.laws.items() if law.gate == gate]
@@ -100,9 +120,12 @@ def find_explanation(name: str) -> Explanation:
         return _law_explanation(code, entries)
     if code in entries.errors:
         return _error_explanation(code, entries)
+    if code in entries.reasons:
+        reason = entries.reasons[code]
+        return ReasonExplanation(code=code, kinds=reason.kinds, means=reason.means, to_do=reason.to_do)
     from contextplane.authoring.artifacts import LawUnknown
 
-    raise LawUnknown(f"no gate, law or error has the name {name[:60]!r}", hint=_hint(code, entries))
+    raise LawUnknown(f"no gate, law, error or reason has the name {name[:60]!r}", hint=_hint(code, entries))
 
 
 def _law_explanation(code: str, entries: Explanations) -> LawExplanation:
@@ -123,7 +146,7 @@ def _error_explanation(code: str, entries: Explanations) -> ErrorExplanation:
 
 
 def _hint(code: str, entries: Explanations) -> str:
-    near = closest_name(code[:100], {*entries.gates, *entries.laws, *entries.errors})
+    near = closest_name(code[:100], {*entries.gates, *entries.laws, *entries.errors, *entries.reasons})
     return (
         f"did you mean {near}?" if near else f"'ctx explain' lists every code; the gates are {', '.join(entries.gates)}"
     )

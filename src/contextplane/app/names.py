@@ -77,7 +77,7 @@ def _codes(_prefix: str, _settings: Settings) -> Iterator[str]:
     from contextplane.app.explain import load_explanations
 
     entries = load_explanations()
-    yield from (*entries.gates, *entries.laws, *entries.errors)
+    yield from (*entries.gates, *entries.laws, *entries.errors, *entries.reasons)
 
 
 def _schemas(_prefix: str, _settings: Settings) -> Iterator[str]:

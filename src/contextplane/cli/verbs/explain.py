@@ -1,13 +1,14 @@
-"""Explain an error code, a law or a gate: what it means, and what to do.
+"""Explain an error code, a law, a gate or a reason: what it means, and what to do.
 
 CODE is an error of any command (object_corrupt), a law of 'ctx lint' (risk/destructive_without_gate, or just
-destructive_without_gate), or a gate (policy), which lists its laws. For an error, its family, its exit status and known
-solutions are shown; '...' stands for a name that is known only when it happens. Without CODE, every error and law is
-listed.
+destructive_without_gate), a gate (policy), which lists its laws, or a reason for which 'ctx compile' leaves something
+out (intent_denied). For an error, its family, its exit status and known solutions are shown; '...' stands for a name
+that is known only when it happens. Without CODE, every error, law and reason is listed.
 
 Examples:
   ctx explain object_corrupt              explain an error
   ctx explain destructive_without_gate    explain a law
+  ctx explain intent_denied               explain why a tool is left out
   ctx explain                             list all of them
 """
 
@@ -20,7 +21,7 @@ from contextplane.cli.exit import EXIT_OF, OK
 from contextplane.cli.output import CommandOutput, quantity
 
 if TYPE_CHECKING:
-    from contextplane.app.explain import ErrorExplanation, GateExplanation, LawExplanation
+    from contextplane.app.explain import ErrorExplanation, GateExplanation, LawExplanation, ReasonExplanation
 
 __all__ = ["add_arguments", "print_explanation", "run"]
 
@@ -28,7 +29,9 @@ _WIDTH = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("code", metavar="CODE", nargs="?", help="an error code, a law or a gate (default: list all)")
+    parser.add_argument(
+        "code", metavar="CODE", nargs="?", help="an error code, a law, a gate or a reason (default: list all)"
+    )
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
@@ -36,14 +39,16 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 
 def print_explanation(name: str, output: CommandOutput) -> int:
-    """Print what a gate, a law or an error means. `ctx lint --explain` prints the same."""
-    from contextplane.app.explain import ErrorExplanation, GateExplanation, find_explanation
+    """Print what a gate, a law, an error or a reason means. `ctx lint --explain` prints the same."""
+    from contextplane.app.explain import ErrorExplanation, GateExplanation, ReasonExplanation, find_explanation
 
     explanation = find_explanation(name)
     if isinstance(explanation, GateExplanation):
         lines, answer = _gate_lines(explanation), _gate_answer(explanation)
     elif isinstance(explanation, ErrorExplanation):
         lines, answer = _error_lines(explanation), _error_answer(explanation)
+    elif isinstance(explanation, ReasonExplanation):
+        lines, answer = _reason_lines(explanation), _reason_answer(explanation)
     else:
         lines, answer = _law_lines(explanation), _law_answer(explanation)
     for line in lines:
@@ -56,17 +61,20 @@ def _print_codes(output: CommandOutput) -> int:
     from contextplane.app.explain import load_explanations
 
     entries = load_explanations()
-    wide = max(map(len, (*entries.errors, *entries.laws)))
+    wide = max(map(len, (*entries.errors, *entries.laws, *entries.reasons)))
     for code, error in entries.errors.items():
         output.entry(code, f"{code:<{wide}}  error, exit status {EXIT_OF[error.family]} ({error.family})")
     for code, law in entries.laws.items():
         output.entry(f"{law.gate}/{code}", f"{code:<{wide}}  law of the gate {law.gate} ({law.severity})")
+    for code, reason in entries.reasons.items():
+        output.entry(code, f"{code:<{wide}}  reason of a compiled context ({', '.join(reason.kinds)})")
     errors = [
         {"code": code, "family": error.family, "exit_status": EXIT_OF[error.family]}
         for code, error in entries.errors.items()
     ]
     laws = [{"code": code, "gate": law.gate, "severity": law.severity} for code, law in entries.laws.items()]
-    output.answer({"errors": errors, "laws": laws})
+    reasons = [{"code": code, "kinds": reason.kinds} for code, reason in entries.reasons.items()]
+    output.answer({"errors": errors, "laws": laws, "reasons": reasons})
     return OK
 
 
@@ -90,6 +98,12 @@ def _error_lines(error: "ErrorExplanation") -> Iterator[str]:
     yield f"{error.code} (an error of ctx; family {error.family}, exit status {EXIT_OF[error.family]})"
     yield from _wrap(error.means)
     yield from _to_do_lines(error.to_do)
+
+
+def _reason_lines(reason: "ReasonExplanation") -> Iterator[str]:
+    yield f"{reason.code} (a reason of ctx compile, for: {', '.join(reason.kinds)})"
+    yield from _wrap(reason.means)
+    yield from _to_do_lines(reason.to_do)
 
 
 def _to_do_lines(ways_out: tuple[str, ...]) -> Iterator[str]:
@@ -129,4 +143,14 @@ def _error_answer(error: "ErrorExplanation") -> dict[str, object]:
         "exit_status": EXIT_OF[error.family],
         "means": error.means,
         "to_do": error.to_do,
+    }
+
+
+def _reason_answer(reason: "ReasonExplanation") -> dict[str, object]:
+    return {
+        "kind": "reason",
+        "code": reason.code,
+        "kinds": reason.kinds,
+        "means": reason.means,
+        "to_do": reason.to_do,
     }
