@@ -113,7 +113,7 @@ def test_without_a_code_all_of_them_are_listed(tmp_path: Path) -> None:
     names = ctx("explain", "--quiet", cwd=tmp_path).out.split()
     assert names == [*DOCUMENTED, *(f"{law.gate}/{code}" for code, law in LAWS.items()), *REASONS]
     lines = ctx("explain", cwd=tmp_path).out.splitlines()
-    assert [line.split()[0] for line in lines] == [*DOCUMENTED, *LAWS]
+    assert [line.split()[0] for line in lines] == [*DOCUMENTED, *LAWS, *REASONS]
     answer = json.loads(ctx("explain", "--json", cwd=tmp_path).out)
     assert [error["code"] for error in answer["errors"]] == list(DOCUMENTED)
     assert [law["code"] for law in answer["laws"]] == list(LAWS)
