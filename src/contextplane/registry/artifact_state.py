@@ -31,9 +31,11 @@ from contextplane.registry.events import (
     CatalogReference,
     Change,
     Drafted,
+    DraftListed,
     EventInvalid,
     Linted,
     Review,
+    Scope,
     Signed,
     Verdict,
     VerifiedEvent,
@@ -46,6 +48,7 @@ __all__ = [
     "REQUIRED_REVIEWS",
     "REVIEW_ROLES",
     "ArtifactState",
+    "DraftsState",
     "ReviewRecord",
     "RotationLookup",
     "Stage",
@@ -121,6 +124,25 @@ class ReviewRecord(Value, frozen=True):
     counts: bool
 
 
+class DraftsState(Value, frozen=True):
+    """The digests that were listed as drafts of one version, in order."""
+
+    ref: PackRef
+    seq: int = 0
+    head: str = ""
+    digests: tuple[Digest, ...] = ()
+
+    def scope_of(self, change: Change) -> Scope:  # noqa: ARG002  anybody may list a draft
+        return Scope()
+
+    def after_event(self, verified: VerifiedEvent) -> "DraftsState":
+        change = verified.change
+        if not isinstance(change, DraftListed):
+            raise EventInvalid(f"{kind_of(change)} is no change of drafts", at=verified.event.subject)
+        digests = tuple(dict.fromkeys((*self.digests, Digest.parse(change.digest))))
+        return replace(self, seq=verified.event.seq, head=verified.digest, digests=digests)
+
+
 class ArtifactState(Value, frozen=True):
     """A digest before publication.
 
@@ -191,9 +213,9 @@ class ArtifactState(Value, frozen=True):
             return replace(self, unrevoked=unrevoked)
         return _with_review_stage(replace(self, reviews=tuple(reviews), unrevoked=unrevoked))
 
-    def issuer_of(self, change: Change) -> str:
+    def scope_of(self, change: Change) -> Scope:
         """The issuer of the artifact that a change is about."""
-        return change.issuer if isinstance(change, Drafted) else self.issuer
+        return Scope(issuer=change.issuer if isinstance(change, Drafted) else self.issuer)
 
     def after_event(self, verified: VerifiedEvent) -> "ArtifactState":
         """Fold one more event, or refuse it."""
@@ -262,12 +284,27 @@ def _with_review(state: ArtifactState, change: Review, verified: VerifiedEvent) 
         key_id=by.key_id,
         role=change.role,
         verdict=change.verdict,
-        roles=tuple(sorted({role for grant in by.grants for role in grant.roles})),
+        roles=_review_roles(state, verified),
         reason=verified.event.reason,
         at=verified.event.at,
         counts=not by.revoked and state.author not in by.rotated_keys,
     )
     return (*(review for review in state.reviews if review.key_id not in by.rotated_keys), latest)
+
+
+def _review_roles(state: ArtifactState, verified: VerifiedEvent) -> tuple[str, ...]:
+    """The roles that a reviewer has with the issuer of the artifact; in the first format, with any issuer."""
+    grants = verified.by.grants
+    return tuple(
+        sorted(
+            {
+                role
+                for grant in grants
+                if verified.is_first_format or grant.issuer == state.issuer
+                for role in grant.roles
+            }
+        )
+    )
 
 
 def _with_review_stage(state: ArtifactState) -> ArtifactState:
@@ -280,7 +317,9 @@ def _with_review_stage(state: ArtifactState) -> ArtifactState:
 
 
 def _with_signature(state: ArtifactState, change: Signed, actor: Actor) -> ArtifactState:
-    signers = state.signers if actor.revoked else tuple(dict.fromkeys((*state.signers, actor.key_id)))
+    # A person counts once, however many keys they have.
+    others = tuple(signer for signer in state.signers if signer not in actor.rotated_keys)
+    signers = state.signers if actor.revoked else (*others, actor.key_id)
     enough = len(signers) >= change.threshold
     return replace(
         state,

@@ -12,27 +12,26 @@
 It is pure over a view. Its cost grows with the size of the registry.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from itertools import chain
 
 import msgspec
 
-from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import StoredEvent
 from contextplane.model.ids import Digest, PackRef
-from contextplane.model.json.canonical import canonical
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.parse import parse
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
-from contextplane.ports.catalog import StreamsView, Transaction, View
+from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.artifact_state import ArtifactState, Stage, is_allowed, refuse_transition
 from contextplane.registry.authority import KeyringHistory
+from contextplane.registry.continuity import check_continuity
 from contextplane.registry.events import (
     AliasSet,
+    DraftListed,
     EventInvalid,
     Pinned,
     Promoted,
@@ -41,38 +40,31 @@ from contextplane.registry.events import (
     VerifiedEvent,
     kind_of,
 )
-from contextplane.registry.log import REGISTRY_LOG
-from contextplane.registry.open import check_continuity
+from contextplane.registry.log_audit import AuditProblem, AuditProblems, CheckpointAudit, TreeAudit
+from contextplane.registry.open import RegistryView
 from contextplane.registry.reader import RegistryReader, SubjectState, initial_state
-from contextplane.registry.stream_heads import HeadsDamaged, MemoryHeadNodes, StreamCut, put_heads
+from contextplane.registry.stream_heads import StreamCut
 from contextplane.registry.streams import (
     CHECKPOINTS,
+    COSIGNATURES,
+    DRAFTS,
     LOG,
     REGISTRY,
     SUBJECTS,
-    TREE,
     VERSIONS,
     artifact_stream,
     version_stream,
 )
 from contextplane.registry.version_state import VersionState
-from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import (
     Checkpoint,
-    CheckpointInvalid,
     LogRewritten,
-    LogRolledBack,
-    LogTruncated,
-    NoteUnsigned,
-    open_checkpoint,
 )
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, follow_keyring
-from contextplane.trust.merkle import EMPTY_ROOT, Frontier, TreeDamaged, leaf_hash, level_name, levels_of
+from contextplane.trust.merkle import EMPTY_ROOT, levels_of
 from contextplane.trust.merkle_log import (
-    CheckpointBeforeRevocation,
-    CheckpointMissing,
     LogEntry,
     VerifiedCheckpoint,
     entry_body,
@@ -88,184 +80,6 @@ __all__ = [
     "TreeAudit",
     "audit",
 ]
-
-
-class AuditProblem(Value, frozen=True):
-    """One problem: the code of the error that a reader would raise, the place, and a message.
-
-    `ctx verify --registry --json` prints these fields.
-    """
-
-    code: str
-    at: str
-    message: str
-
-
-class AuditProblems:
-    """Collects problems, each once."""
-
-    def __init__(self) -> None:
-        self._problems: dict[AuditProblem, None] = {}
-
-    @property
-    def all(self) -> tuple[AuditProblem, ...]:
-        return tuple(self._problems)
-
-    def add(self, code: str, at: str, message: str) -> None:
-        self._problems[AuditProblem(code=code, at=at, message=message)] = None
-
-    @contextmanager
-    def collect(self, at: str) -> Iterator[None]:
-        """Record an error and continue. `at`: the place, unless the error has a more exact one."""
-        try:
-            yield
-        except ContextPlaneError as error:
-            place = error.at or ""
-            self.add(error.code, place if place.startswith(at) else at, error.message)
-
-
-class TreeAudit:
-    """Rebuilds both trees entry by entry. `roots` has their roots at each of the requested sizes."""
-
-    def __init__(self, sizes: Container[int]) -> None:
-        self.levels: list[list[bytes]] = []
-        self.heads = EMPTY_ROOT
-        self.roots: dict[int, tuple[bytes, bytes]] = {}
-        self._sizes = sizes
-        self._frontier = Frontier()
-        self._nodes = MemoryHeadNodes()
-        self._record_roots()
-
-    @property
-    def size(self) -> int:
-        return self._frontier.size
-
-    def add(self, body: bytes, entry: LogEntry | None) -> None:
-        """Add an entry of the log; None if it could not be read, which is reported elsewhere."""
-        self._frontier, nodes = self._frontier.append(leaf_hash(body))
-        for node in nodes:
-            if node.level == len(self.levels):
-                self.levels.append([])
-            self.levels[node.level].append(node.hash)
-        if entry is not None:
-            self.heads = put_heads(
-                self._nodes, self.heads, {entry.stream: StreamHead(seq=entry.seq, digest=entry.event)}
-            )
-        self._record_roots()
-
-    def compare(self, view: View | Transaction, problems: AuditProblems) -> None:
-        """Compare with the nodes in the catalog: none may differ, be missing or be added."""
-        for level, hashes in enumerate(self.levels):
-            name = level_name(TREE, level)
-            stored = list(view.streams.read(name))
-            for index, expected in enumerate(hashes):
-                event = stored[index] if index < len(stored) else None
-                whole = event is not None and (event.seq, event.kind) == (index + 1, "tree_node")
-                if not whole or event is None or event.body != canonical(expected.hex()):
-                    problems.add(TreeDamaged.code, f"{name}@{index + 1}", "not the hash of what is below it")
-            for extra in stored[len(hashes) :]:
-                problems.add(TreeDamaged.code, f"{name}@{extra.seq}", "a node that the tree has not")
-        for name, text in self._nodes.texts.items():
-            if view.marks.get(name) != text:
-                problems.add(HeadsDamaged.code, name, "not what the ends of the streams give")
-
-    def _record_roots(self) -> None:
-        if self.size in self._sizes:
-            self.roots[self.size] = (self._frontier.root, self.heads)
-
-
-class CheckpointAudit:
-    """Verifies each checkpoint against the one before it and the log.
-
-    `sizes`: the log sizes that they are about. `as_of`: the latest time in them.
-    """
-
-    def __init__(
-        self,
-        streams: StreamsView,
-        keyrings: KeyringHistory,
-        check: SignatureCheck,
-        origin: str,
-        problems: AuditProblems,
-    ) -> None:
-        self._keyrings = keyrings
-        self._check = check
-        self._origin = origin
-        self._problems = problems
-        self._checkpoints: list[tuple[int, VerifiedCheckpoint | None]] = []
-        for event in streams.read(CHECKPOINTS):
-            if event.seq != len(self._checkpoints) + 1:
-                problems.add(CheckpointMissing.code, _place(event.seq), "a checkpoint before it is missing")
-            self._checkpoints.append((event.seq, self._open_checkpoint(event)))
-        self.as_of = max((verified.time for _, verified in self._checkpoints if verified is not None), default=NO_TIME)
-        self.sizes = frozenset(verified.checkpoint.size for _, verified in self._checkpoints if verified is not None)
-
-    def compare(self, trees: TreeAudit, times: Mapping[int, Timestamp]) -> tuple[VerifiedCheckpoint | None, bool]:
-        """Compare all with the log. Returns the newest if it is trusted, and whether it is only doubtful.
-
-        Doubtful: its signer is revoked from a time before it, or it is older than a revocation. A new checkpoint
-        repairs that.
-        """
-        before: VerifiedCheckpoint | None = None
-        for seq, checkpoint in self._checkpoints:
-            if checkpoint is not None:
-                with self._problems.collect(_place(seq)):
-                    _check_order(before, checkpoint)
-                    _check_log(checkpoint, trees, times)
-                before = checkpoint
-        seq, newest = self._checkpoints[-1] if self._checkpoints else (0, None)
-        if newest is None:
-            if not self._checkpoints and trees.size:
-                self._problems.add(CheckpointMissing.code, CHECKPOINTS, "the log has entries and no checkpoint")
-            return None, False
-        if newest.checkpoint.size < trees.size:
-            unsigned = trees.size - newest.checkpoint.size
-            self._problems.add(LogRewritten.code, _place(seq), f"{unsigned} entries more than are signed")
-        keys = self._keyrings.trusted_keys_at(newest.time)
-        try:
-            open_checkpoint(newest.note, origin=self._origin, keys=keys, check=self._check)
-        except NoteUnsigned:
-            self._problems.add(NoteUnsigned.code, _place(seq), "who signed the newest checkpoint is revoked since")
-            return None, True
-        try:
-            REGISTRY_LOG.check_revocations(newest, self._keyrings.now)
-        except CheckpointBeforeRevocation as error:
-            self._problems.add(error.code, _place(seq), error.message)
-            return newest, True
-        return newest, False
-
-    def _open_checkpoint(self, stored: StoredEvent) -> VerifiedCheckpoint | None:
-        """Open a checkpoint with the keys that were valid then, later revocations ignored."""
-        with self._problems.collect(_place(stored.seq)):
-            if stored.kind != "checkpoint":
-                raise CheckpointInvalid(f"of the kind {stored.kind[:40]!r}")
-            note, claimed = REGISTRY_LOG.read_note(stored.body)
-            keys = self._keyrings.trusted_keys_then(claimed)
-            checkpoint = open_checkpoint(note, origin=self._origin, keys=keys, check=self._check)
-            return VerifiedCheckpoint(checkpoint=checkpoint, note=note)
-        return None
-
-
-def _check_order(before: VerifiedCheckpoint | None, verified: VerifiedCheckpoint) -> None:
-    if before is not None and verified.checkpoint.size < before.checkpoint.size:
-        raise LogRolledBack(f"{verified.checkpoint.size} entries, after a checkpoint of {before.checkpoint.size}")
-    if before is not None and verified.time < before.time:
-        raise ClockWentBackwards(f"of {verified.time}, after one of {before.time}")
-
-
-def _check_log(verified: VerifiedCheckpoint, trees: TreeAudit, times: Mapping[int, Timestamp]) -> None:
-    size = verified.checkpoint.size
-    if size not in trees.roots:
-        raise LogTruncated(f"{trees.size} entries, and {size} are signed")
-    if trees.roots[size] != (verified.checkpoint.root, verified.heads):
-        raise LogRewritten(f"the first {size} entries are not those that were signed")
-    last, after = times.get(size - 1), times.get(size)
-    if (last is not None and verified.time < last) or (after is not None and after < verified.time):
-        raise ClockWentBackwards(f"of {verified.time}, which is not the time between its last entry and the next one")
-
-
-def _place(seq: int) -> str:
-    return f"{CHECKPOINTS}@{seq}"
 
 
 class EventAudit:
@@ -291,17 +105,37 @@ class EventAudit:
         self._problems = problems
         self._numbers: dict[str, int] = {}
         self._latest: Timestamp | None = None
+        self._last: dict[str, tuple[int, str]] = {}
         self._published: dict[str, list[PackRef]] = {}
 
     def follow(self, entry: LogEntry, index: int) -> None:
         """Check the event of one log entry: it exists, is the next of its stream, and may follow its state."""
         place = f"{entry.stream[:256]}@{entry.seq}"
         with self._problems.collect(place):
+            self._check_chain(entry)
+            if entry.stream == STREAM:
+                self._check_keyring_entry(entry, index)
+                return
             if entry.stream not in self.states:
                 self.states[entry.stream] = None
                 self.states[entry.stream] = initial_state(entry.stream)
             self._numbers[entry.stream] = entry.seq
             self._check_event(entry, index)
+
+    def _check_chain(self, entry: LogEntry) -> None:
+        """Refuse an entry that does not follow the last one of its stream."""
+        number, digest = self._last.get(entry.stream, (0, ""))
+        self._last[entry.stream] = (entry.seq, entry.event)
+        begins = entry.stream == STREAM and not number
+        if not begins and (entry.seq != number + 1 or entry.previous not in {None, digest}):
+            raise LogRewritten(f"it does not follow event {number} of its stream")
+
+    def _check_keyring_entry(self, entry: LogEntry, index: int) -> None:
+        """Check that the log has the change of the keyring that the stream has, at its time."""
+        stored = next(iter(self._streams.read(STREAM, after=entry.seq - 1)), None)
+        if stored is None or Digest.of(stored.body).hex != entry.event:
+            raise KeyringRewritten(f"entry {index} of the log names another change")
+        self._check_time(index, self._reader.keyrings.at(entry.seq).as_of)
 
     def refuse_beyond(self, stream: str) -> None:
         """Report events of a stream that are not in the log."""
@@ -329,10 +163,13 @@ class EventAudit:
     def _check_position(self, verified: VerifiedEvent, index: int) -> None:
         if verified.event.entry != index:
             raise EventInvalid(f"it claims to be entry {verified.event.entry} of the log, and is entry {index}")
-        self.times[index] = verified.at
-        latest, self._latest = self._latest, verified.at
-        if latest is not None and verified.at < latest:
-            raise ClockWentBackwards(f"at {verified.at}, and the entry before it is of {latest}")
+        self._check_time(index, verified.at)
+
+    def _check_time(self, index: int, at: Timestamp) -> None:
+        self.times[index] = at
+        latest, self._latest = self._latest, at
+        if latest is not None and at < latest:
+            raise ClockWentBackwards(f"at {at}, and the entry before it is of {latest}")
 
     def _check_dependencies(self, verified: VerifiedEvent, *, at: str) -> None:
         """Check what a change needs of another subject at its time."""
@@ -342,6 +179,11 @@ class EventAudit:
                 stage = self._artifact_stage(Digest.parse(change.digest), verified.event.keyring)
                 self._check_stage(kind_of(change), stage, at)
                 self._check_predecessor(change, PackRef.parse(at.removeprefix(VERSIONS)))
+            case DraftListed():
+                digest, ref = Digest.parse(change.digest), PackRef.parse(at.removeprefix(DRAFTS))
+                state = self.states.get(artifact_stream(digest), ArtifactState(digest=digest))
+                if isinstance(state, ArtifactState) and state.ref != ref:
+                    raise EventInvalid(f"{digest} is listed as a draft of {ref}, and was recorded as {state.ref}")
             case Pinned() | RolledBack() | Promoted():
                 self._check_stage(kind_of(change), self._version_stage(PackRef(change.id, change.version)), at)
             case AliasSet():
@@ -405,6 +247,7 @@ class AuditResult(Value, frozen=True):
     heads: bytes = EMPTY_ROOT
     newest: VerifiedCheckpoint | None = None
     renewable: bool = False
+    is_first_format: bool = False
 
     @property
     def sound(self) -> bool:
@@ -412,7 +255,7 @@ class AuditResult(Value, frozen=True):
 
 
 def audit(  # noqa: PLR0913  the inputs of a verification
-    view: View | Transaction,
+    view: RegistryView,
     known: TrustedKeys,
     check: SignatureCheck,
     *,
@@ -431,7 +274,7 @@ def audit(  # noqa: PLR0913  the inputs of a verification
         return AuditResult(problems=problems.all)  # without a trusted key, everything else would be refused
     keyrings = KeyringHistory.of(streams, keys)
     checkpoints = CheckpointAudit(streams, keyrings, check, origin, problems)
-    events, trees = EventAudit(streams, keyrings, check, problems, seen), TreeAudit(checkpoints.sizes)
+    events, trees = EventAudit(streams, keyrings, check, problems, seen), TreeAudit(checkpoints.sizes, keys.sealed)
     # (2) and (3), in the order of the log
     for stored in streams.read(LOG):
         progress(len(stored.body), 1)
@@ -449,7 +292,7 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     newest, doubtful = checkpoints.compare(trees, events.times)
     with problems.collect(LOG):
         if newest is not None or not doubtful:
-            check_continuity(streams, newest, seen)
+            check_continuity(streams, view.marks, newest, seen)
     return AuditResult(
         problems=problems.all,
         entries=trees.size,
@@ -460,15 +303,16 @@ def audit(  # noqa: PLR0913  the inputs of a verification
         heads=trees.heads,
         newest=newest,
         renewable=doubtful and len(problems.all) == 1,
+        is_first_format=keys.sealed is None,
     )
 
 
 def _verify_keyring(
-    view: View | Transaction, known: TrustedKeys, check: SignatureCheck, problems: AuditProblems
+    view: RegistryView, known: TrustedKeys, check: SignatureCheck, problems: AuditProblems
 ) -> TrustedKeys | None:
     with problems.collect(STREAM):
         keys = follow_keyring(view.streams, known, check)
-        if keys != follow_keyring(view.streams, TrustedKeys(), check):
+        if keys != follow_keyring(view.streams, TrustedKeys(origin=known.origin), check):
             raise KeyringRewritten("its history does not match what is known")
         return keys
     return None
@@ -486,10 +330,10 @@ def _read_entry(stored: StoredEvent, problems: AuditProblems) -> LogEntry | None
     return None
 
 
-def _refuse_strays(view: View | Transaction, levels: int, problems: AuditProblems) -> None:
+def _refuse_strays(view: RegistryView, levels: int, problems: AuditProblems) -> None:
     """Report streams under the names of the registry that no check covers."""
     for name in view.streams.names(REGISTRY):
-        if name not in {LOG, CHECKPOINTS} and not name.startswith(SUBJECTS):
+        if name not in {LOG, CHECKPOINTS, COSIGNATURES} and not name.startswith(SUBJECTS):
             problems.add("registry_event_invalid", name, "not a stream of the registry")
     for name in levels_of(view.streams, "registry")[levels:]:
         problems.add("tree_damaged", name, "a level that the tree has not")

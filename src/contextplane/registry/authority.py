@@ -5,39 +5,60 @@ and an operator. A review takes exactly the role it is made in: owning the keyri
 
 An event of the registry is judged by the keyring that it was made under: it stays valid when the role is taken away
 later. A revocation is different. It reaches back, so readers check it in the newest keyring.
+
+Roles do not reach across issuers: a reviewer reviews what their own issuer publishes, an operator pins what belongs to
+their own tenant, unless the key has a role for another tenant or for the environment. Events of the first format keep
+the rules of their time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Literal
+from typing import Literal, assert_never
 
 from msgspec.structs import replace
 
-from contextplane.model.ids import Digest
-from contextplane.model.keys import OWNER, PublicKey
+from contextplane.model.ids import Digest, PackRef
+from contextplane.model.keys import LOG, OWNER, PublicKey
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import StreamsView
 from contextplane.registry.errors import ActorNotAllowed
-from contextplane.registry.events import Actor, Change, EventInvalid, Grant, RegistryEvent, Review, kind_of
+from contextplane.registry.events import (
+    Actor,
+    Change,
+    EventInvalid,
+    Grant,
+    RegistryEvent,
+    Review,
+    Scope,
+    VerifiedEvent,
+    kind_of,
+)
 from contextplane.trust.dsse import Envelope
 from contextplane.trust.keyring import TrustedKeys, apply_change
 from contextplane.trust.keyring_events import KEYRING, KeyringEvent, read_keyring_event
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten
+from contextplane.trust.tenancy import tenant_role
 
-__all__ = ["OPERATOR", "PUBLISHER", "RIGHTS", "KeyringHistory", "Right", "authorise"]
+__all__ = ["OPERATOR", "PUBLISHER", "RIGHTS", "KeyringHistory", "Right", "TenantOf", "authorise", "environment_role"]
 
 PUBLISHER = "publisher"
 OPERATOR = "operator"
 
-Right = Literal["anybody", "reviewer", "issuer", "publisher", "operator"]
-"""`anybody`: any trusted key. `reviewer`: a key with the role of the review. `issuer`: any key of the issuer of the
-artifact. `publisher`: a key of that issuer with this role. `operator`: a key of any issuer with this role."""
+Right = Literal["anybody", "reviewer", "issuer", "publisher", "operator", "environment"]
+"""`anybody`: any trusted key. `reviewer`: a key of the issuer of the artifact with the role of the review. `issuer`:
+any key of that issuer. `publisher`: a key of that issuer with this role. `operator`: a key with this role, of the
+tenant of the artifact, or with the role `tenant:<id>` or `environment:<name>`. `environment`: an operator with
+`environment:<name>`."""
+
+TenantOf = Callable[[PackRef], str]
+"""The tenant of a published version; empty if it is not known."""
 
 RIGHTS: dict[str, Right] = {
     "drafted": "anybody",
     "linted": "anybody",
     "reviewed": "reviewer",
     "signed": "issuer",
+    "draft_listed": "anybody",
     "draft_withdrawn": "anybody",  # its author or a publisher: only the fold knows the author (artifact_state.py)
     "published": "publisher",
     "deprecated": "publisher",
@@ -54,40 +75,85 @@ RIGHTS: dict[str, Right] = {
     "promoted": "operator",
     "alias_set": "operator",
     "alias_dropped": "operator",
-    "environment_opened": "operator",
-    "environment_protected": "operator",
+    "environment_opened": "environment",
+    "environment_protected": "environment",
 }
 
 
-def authorise(change: Change, actor: Actor, issuer: str) -> None:
+def environment_role(environment: str) -> str:
+    """The role of an operator who may act in an environment for every tenant."""
+    return f"environment:{environment}"
+
+
+def authorise(verified: VerifiedEvent, scope: Scope, tenant_of: TenantOf) -> None:
     """Refuse a change that its actor may not make.
 
-    `issuer`: the issuer of the artifact that the change is about; empty if it is about none.
+    `tenant_of`: called only where the right depends on the tenant of a version that the scope names.
     """
+    change, actor = verified.change, verified.by
     right = RIGHTS[kind_of(change)]
-    if right == "anybody" or _has_right(right, change, actor, issuer):
+    if right == "anybody" or (verified.is_first_format and _had_right(right, change, actor, scope)):
+        return
+    if right == "operator" and not scope.tenant and scope.version is not None:
+        scope = replace(scope, tenant=tenant_of(scope.version))
+    if _has_right(right, change, actor, scope):
         return
     needed = {
-        "reviewer": f"the role {change.role if isinstance(change, Review) else ''}",
-        "issuer": f"a key of {issuer}",
-        "publisher": f"the role publisher of {issuer}",
-        "operator": "the role operator",
+        "reviewer": f"the role {change.role if isinstance(change, Review) else ''} of {scope.issuer}",
+        "issuer": f"a key of {scope.issuer}",
+        "publisher": f"the role publisher of {scope.issuer}",
+        "operator": f"the role operator of {scope.tenant or 'its tenant'}, or that for the tenant or the environment",
+        "environment": f"the roles operator and {environment_role(scope.environment)}",
     }[right]
     raise ActorNotAllowed(
         f"key {actor.key_id[:16]} may not do this ({kind_of(change)}): this needs {needed}",
         hint="'ctx keys list' shows who may; 'ctx keys trust --role' gives a role",
-        details={"key_id": actor.key_id, "change": kind_of(change), "right": right, "issuer": issuer},
+        details={
+            "key_id": actor.key_id,
+            "change": kind_of(change),
+            "right": right,
+            "issuer": scope.issuer,
+            "tenant": scope.tenant,
+            "environment": scope.environment,
+        },
     )
 
 
-def _has_right(right: Right, change: Change, actor: Actor, issuer: str) -> bool:
+def _has_right(right: Right, change: Change, actor: Actor, scope: Scope) -> bool:
+    match right:
+        case "anybody":
+            return True
+        case "reviewer":
+            return isinstance(change, Review) and actor.holds(change.role, scope.issuer)
+        case "issuer":
+            return actor.is_of(scope.issuer)
+        case "publisher":
+            return actor.holds(PUBLISHER, scope.issuer) or actor.holds(OWNER, scope.issuer)
+        case "operator":
+            return actor.holds(OWNER) or any(_operates(grant, scope) for grant in actor.grants)
+        case "environment":
+            role = environment_role(scope.environment)
+            return actor.holds(OWNER) or any({OPERATOR, role} <= {*grant.roles} for grant in actor.grants)
+        case _:
+            assert_never(right)
+
+
+def _operates(grant: Grant, scope: Scope) -> bool:
+    """Whether a grant makes an operator for this tenant, or for this environment."""
+    roles = {*grant.roles}
+    if OPERATOR not in roles:
+        return False
+    in_tenant = bool(scope.tenant) and (grant.issuer == scope.tenant or tenant_role(scope.tenant) in roles)
+    return in_tenant or (bool(scope.environment) and environment_role(scope.environment) in roles)
+
+
+def _had_right(right: Right, change: Change, actor: Actor, scope: Scope) -> bool:
+    """The rules of the first format: reviewers and operators of any issuer."""
     if right == "reviewer":
         return isinstance(change, Review) and actor.holds(change.role)
-    if right == "issuer":
-        return actor.is_of(issuer)
-    if right == "publisher":
-        return actor.holds(PUBLISHER, issuer) or actor.holds(OWNER, issuer)
-    return actor.holds(OPERATOR) or actor.holds(OWNER)
+    if right in {"operator", "environment"}:
+        return actor.holds(OPERATOR) or actor.holds(OWNER)
+    return _has_right(right, change, actor, scope)
 
 
 class KeyringHistory:
@@ -138,11 +204,11 @@ class KeyringHistory:
         return any(key.state_at(at) == "revoked" for key in entries)
 
     def trusted_keys_at(self, at: Timestamp) -> tuple[PublicKey, ...]:
-        """All keys that were valid at a time by a keyring of that time and are not revoked from before it."""
+        """All keys that could sign the log at a time, by a keyring of that time, and are not revoked from before it."""
         return tuple(key for key in self.trusted_keys_then(at) if not self.is_revoked(key.key_id, at))
 
     def trusted_keys_then(self, at: Timestamp) -> tuple[PublicKey, ...]:
-        """All keys that were valid at a time by a keyring of that time, later revocations ignored."""
+        """All keys that could sign the log at a time by a keyring of that time, later revocations ignored."""
         if at > self.now.as_of:
             keyrings = [self.now]
         else:
@@ -153,7 +219,7 @@ class KeyringHistory:
                 if keyring.as_of <= at and (after is None or at <= after.as_of)
             ]
         keys = {key.key for keyring in keyrings for issuer in keyring.issuers for key in issuer.keys}
-        return tuple(sorted(key for key in keys if any(_grants(keyring, key.key_id, at) for keyring in keyrings)))
+        return tuple(sorted(key for key in keys if any(_signs_log(keyring, key.key_id, at) for keyring in keyrings)))
 
     def rotated_keys(self, key_id: str, seq: int) -> frozenset[str]:
         """All keys linked to a key by rotation under a keyring, itself included: the keys of one person.
@@ -196,3 +262,9 @@ def _grants(keys: TrustedKeys, key_id: str, at: Timestamp) -> tuple[Grant, ...]:
     if any(key.state_at(at) == "revoked" for _, key in entries):
         return ()
     return tuple(Grant(issuer=name, roles=key.roles) for name, key in entries if key.state_at(at) == "valid")
+
+
+def _signs_log(keys: TrustedKeys, key_id: str, at: Timestamp) -> bool:
+    """Whether a key may sign checkpoints: one with the role `log`, or an owner's; in the first format any."""
+    grants = _grants(keys, key_id, at)
+    return bool(grants) and (keys.sealed is None or any({LOG, OWNER} & {*grant.roles} for grant in grants))

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import ArtifactKind
-from contextplane.model.ids import Digest
+from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.parse import parse
@@ -36,6 +36,7 @@ __all__ = [
     "Change",
     "ChangeInvalid",
     "Deprecated",
+    "DraftListed",
     "Drafted",
     "EnvironmentChange",
     "EnvironmentOpened",
@@ -60,6 +61,7 @@ __all__ = [
     "Revoked",
     "RollbackEnded",
     "RolledBack",
+    "Scope",
     "Signed",
     "Trigger",
     "Unpinned",
@@ -148,6 +150,15 @@ class Withdrawn(Document, frozen=True, tag_field="change", tag="draft_withdrawn"
     """The draft is given up: it cannot be reviewed, signed or published, unless it is recorded again."""
 
 
+# --- the drafts of a version: registry/drafts/<id>@<X.Y.Z> ------------------------------------------------------------
+
+
+class DraftListed(Document, frozen=True, tag_field="change", tag="draft_listed"):
+    """These bytes are a draft of the version. A name is looked up here, and never in an unsigned index."""
+
+    digest: _Digest
+
+
 # --- the life of a version: registry/version/<id>@<X.Y.Z> -------------------------------------------------------------
 
 
@@ -162,7 +173,7 @@ class Published(Document, frozen=True, tag_field="change", tag="published"):
     """The immutable publication of these bytes: the checks that passed, and the approvals.
 
     `golden`: whether golden cases ran. `after`: the version that it was compared with, if any. `catalogs`: those that
-    it was linted with.
+    it was linted with. `tenant`: whose operators may pin it; that of an overlay is its pack's. Empty: the issuer is.
     """
 
     digest: _Digest
@@ -174,6 +185,12 @@ class Published(Document, frozen=True, tag_field="change", tag="published"):
     after: Annotated[str, Meta(pattern=r"^(?:[0-9.]{5,32})?\Z")]
     approvals: Annotated[tuple[Approval, ...], Meta(max_length=64)] = ()
     catalogs: _Catalogs = ()
+    tenant: Annotated[str, Meta(pattern=r"^(?:[A-Za-z0-9][A-Za-z0-9_.:-]{0,127})?\Z")] = ""
+
+    @property
+    def operated_by(self) -> str:
+        """The tenant whose operators may pin it."""
+        return self.tenant or self.issuer
 
 
 class Deprecated(Document, frozen=True, tag_field="change", tag="deprecated"):
@@ -308,7 +325,12 @@ class EnvironmentOpened(Document, frozen=True, tag_field="change", tag="environm
 
 
 class EnvironmentProtected(Document, frozen=True, tag_field="change", tag="environment_protected"):
-    """They may not. An environment is protected until it is opened."""
+    """They may not. An environment is protected until it is opened.
+
+    `max_age`: how many seconds old the newest checkpoint may be for new traffic; None: as by default.
+    """
+
+    max_age: Annotated[int, Meta(ge=1, le=2**53 - 1)] | None = None
 
 
 ArtifactChange = Drafted | Linted | Review | Signed | Withdrawn
@@ -318,7 +340,7 @@ VersionChange = (
 PinChange = Pinned | Unpinned | RolledBack | RollbackEnded | Promoted
 AliasChange = AliasSet | AliasDropped
 EnvironmentChange = EnvironmentOpened | EnvironmentProtected
-Change = ArtifactChange | VersionChange | PinChange | AliasChange | EnvironmentChange
+Change = ArtifactChange | DraftListed | VersionChange | PinChange | AliasChange | EnvironmentChange
 
 
 PAYLOAD_TYPE = "application/vnd.contextplane.registry+json"
@@ -342,10 +364,11 @@ class ChangeInvalid(ContextPlaneError):
     family: ClassVar[Family] = "usage"
 
 
-class RegistryEvent(Document, frozen=True):
+class RegistryEvent(Document, frozen=True, omit_defaults=True):
     """A change with its place, time and reason; the payload that its actor signs.
 
     `previous`: the SHA-256 of the event before it in its stream. `keyring`: the number of keyring changes at its time.
+    `origin`: the log of the store that it was made for; empty in the first format.
     """
 
     subject: str
@@ -356,6 +379,19 @@ class RegistryEvent(Document, frozen=True):
     at: str
     reason: _Reason
     change: Change
+    origin: str = ""
+
+
+class Scope(Value, frozen=True):
+    """What a change is about, as far as the right to make it depends on that.
+
+    `tenant`: whose operators may make it. `version`: the publication that names the tenant, where the state does not.
+    """
+
+    issuer: str = ""
+    tenant: str = ""
+    environment: str = ""
+    version: PackRef | None = None
 
 
 class Grant(Value, frozen=True):
@@ -403,6 +439,10 @@ class VerifiedEvent(Value, frozen=True):
     @property
     def kind(self) -> str:
         return kind_of(self.event.change)
+
+    @property
+    def is_first_format(self) -> bool:
+        return not self.event.origin
 
 
 def kind_of(change: Change) -> str:

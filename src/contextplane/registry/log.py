@@ -1,9 +1,31 @@
-"""The log of the registry: one entry for each event of its subjects, in order."""
+"""The log of the registry: one entry for each event of its subjects and of the keyring, in order.
 
+`sign_log` is the only way in which the log grows: it appends entries, moves the ends of their streams, and signs a
+checkpoint of all of it. Changes of the keyring that are in no log yet come first.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from contextplane.errors import ContextPlaneError
+from contextplane.model.ids import Digest
+from contextplane.model.timestamp import Timestamp
+from contextplane.ports.catalog import Streams, StreamsView
+from contextplane.ports.keys import Signer
+from contextplane.registry.continuity import read_entry
+from contextplane.registry.stream_heads import HEAD_NODES, HeadNodes, HeadTree, StreamHeads
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
-from contextplane.trust.merkle_log import MerkleLog
+from contextplane.store.event_stream import StreamHead
+from contextplane.trust.checkpoint import KeyringPosition
+from contextplane.trust.dsse import Envelope
+from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.keyring_events import KEYRING, read_keyring_event
+from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
+from contextplane.trust.merkle import EMPTY_ROOT
+from contextplane.trust.merkle_log import LogEntry, MerkleLog, VerifiedCheckpoint
 
-__all__ = ["REGISTRY_LOG"]
+__all__ = ["REGISTRY_LOG", "LogChanges", "keyring_entries", "log_ends", "rebuild_heads", "sign_log"]
 
 REGISTRY_LOG = MerkleLog(
     entries=LOG,
@@ -15,3 +37,76 @@ REGISTRY_LOG = MerkleLog(
         " if that was done since, restore a copy"
     ),
 )
+
+
+class LogChanges(Protocol):
+    """Where the log is written to: a transaction, or changes that are staged for one."""
+
+    @property
+    def streams(self) -> Streams: ...
+
+    @property
+    def marks(self) -> HeadNodes: ...
+
+
+def sign_log(  # noqa: PLR0913  what a checkpoint says
+    changes: LogChanges,
+    entries: Sequence[LogEntry],
+    *,
+    heads: bytes,
+    keys: TrustedKeys,
+    signer: Signer,
+    at: Timestamp,
+    origin: str,
+) -> VerifiedCheckpoint:
+    """Append entries and sign a checkpoint of the log under the newest keyring.
+
+    `heads`: the root over the ends of streams before these entries.
+    """
+    logged = StreamHeads(changes.marks, heads).head(KEYRING_STREAM)
+    entries = [*keyring_entries(changes.streams, logged), *entries]
+    tree = HeadTree(changes.marks, heads)
+    for entry in entries:
+        tree.put(entry.stream, StreamHead(seq=entry.seq, digest=entry.event))
+    return REGISTRY_LOG.append_entries(
+        changes.streams,
+        entries,
+        heads=tree.save(changes.marks),
+        keyring=KeyringPosition(seq=keys.seq, head=keys.head),
+        signer=signer,
+        at=at,
+        origin=origin,
+    )
+
+
+def keyring_entries(streams: StreamsView, logged: StreamHead | None) -> list[LogEntry]:
+    """Entries for the changes of the keyring after the one that the log has.
+
+    Changes of the first format are in no log: the first one that names its store stands for them.
+    """
+    entries: list[LogEntry] = []
+    for stored in streams.read(KEYRING_STREAM, after=0 if logged is None else logged.seq):
+        event = read_keyring_event(Envelope.parse(stored.body, payload_type=KEYRING).payload)
+        if event.origin:
+            digest = Digest.of(stored.body).hex
+            entries.append(LogEntry(event=digest, seq=stored.seq, stream=KEYRING_STREAM, previous=event.previous))
+    return entries
+
+
+def log_ends(streams: StreamsView) -> dict[str, StreamHead]:
+    """The ends of streams that the entries of the log lead to. An unreadable entry is left out; an audit reports it."""
+    ends: dict[str, StreamHead] = {}
+    for stored in streams.read(LOG):
+        with suppress(ContextPlaneError):
+            entry = read_entry(stored.body, stored.seq - 1)
+            ends[entry.stream] = StreamHead(seq=entry.seq, digest=entry.event)
+    return ends
+
+
+def rebuild_heads(changes: LogChanges) -> bytes:
+    """Make the tree over the ends of streams again from the log; returns its root."""
+    changes.marks.drop(HEAD_NODES)
+    tree = HeadTree(changes.marks, EMPTY_ROOT)
+    for stream, head in log_ends(changes.streams).items():
+        tree.put(stream, head)
+    return tree.save(changes.marks)

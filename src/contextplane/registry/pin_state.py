@@ -31,12 +31,14 @@ from contextplane.registry.events import (
     Promoted,
     RollbackEnded,
     RolledBack,
+    Scope,
     Unpinned,
     VerifiedEvent,
     kind_of,
 )
 
 __all__ = [
+    "DEFAULT_MAX_AGE",
     "AliasNotFound",
     "AliasState",
     "EnvironmentState",
@@ -67,8 +69,12 @@ class PinState(Value, frozen=True):
     head: str = ""
     pins: Pins = Pins()
 
-    def issuer_of(self, change: Change) -> str:  # noqa: ARG002  the right to pin does not depend on whose it is
-        return ""
+    def scope_of(self, change: Change) -> Scope:
+        """The environment, and the version whose publication names the tenant."""
+        ref = changed_ref(change) if isinstance(change, PinChange) else None
+        if ref is None and isinstance(change, RollbackEnded) and change.pins.base is not None:
+            ref = ref_of(change.pins.base)
+        return Scope(environment=self.environment, version=ref)
 
     def after_event(self, verified: VerifiedEvent) -> "PinState":
         """Fold one more event, or refuse it. The pins that the event carries must follow from the state."""
@@ -183,8 +189,12 @@ class AliasState(Value, frozen=True):
         """The aliases of a version."""
         return tuple(name for name, number in self.aliases if number == version and name not in self.doubtful)
 
-    def issuer_of(self, change: Change) -> str:  # noqa: ARG002  an alias changes nothing for runs
-        return ""
+    def scope_of(self, change: Change) -> Scope:
+        """The version that the alias leads to, or led to."""
+        version = change.version if isinstance(change, AliasSet) else None
+        if isinstance(change, AliasDropped):
+            version = dict(self.aliases).get(change.alias)
+        return Scope(version=None if version is None else PackRef(self.base_id, version))
 
     def after_event(self, verified: VerifiedEvent) -> "AliasState":
         change, aliases = verified.change, dict(self.aliases)
@@ -204,16 +214,24 @@ class AliasState(Value, frozen=True):
         return replace(state, doubtful=tuple(sorted(doubtful)))
 
 
+DEFAULT_MAX_AGE = 30 * 24 * 3600
+"""How many seconds old the newest checkpoint may be for new traffic in a protected environment that says nothing."""
+
+
 class EnvironmentState(Value, frozen=True):
-    """Whether an environment takes versions with an open refresh."""
+    """Whether an environment takes versions with an open refresh, and how fresh the registry must be there.
+
+    `max_age`: how many seconds old the newest checkpoint may be for new traffic; None: of any age.
+    """
 
     environment: str
     seq: int = 0
     head: str = ""
     protected: bool = True
+    max_age: int | None = DEFAULT_MAX_AGE
 
-    def issuer_of(self, change: Change) -> str:  # noqa: ARG002  an environment is no artifact
-        return ""
+    def scope_of(self, change: Change) -> Scope:  # noqa: ARG002  every change is about the environment
+        return Scope(environment=self.environment)
 
     def after_event(self, verified: VerifiedEvent) -> "EnvironmentState":
         change = verified.change
@@ -221,4 +239,11 @@ class EnvironmentState(Value, frozen=True):
             raise EventInvalid(f"{kind_of(change)} is no change of an environment", at=verified.event.subject)
         # Opening takes a key that is still trusted; protecting takes effect by any key.
         opened = isinstance(change, EnvironmentOpened) and not verified.by.revoked
-        return replace(self, seq=verified.event.seq, head=verified.digest, protected=not opened)
+        max_age = change.max_age if isinstance(change, EnvironmentProtected) else None
+        return replace(
+            self,
+            seq=verified.event.seq,
+            head=verified.digest,
+            protected=not opened,
+            max_age=None if opened else max_age or DEFAULT_MAX_AGE,
+        )

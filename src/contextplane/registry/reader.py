@@ -2,7 +2,7 @@
 
     1  an envelope with an event in it                          events.py
     2  signed by one key, its actor                             events.py
-    3  the event of this stream and number, after the one before it
+    3  the event of this stream and number, of this store, after the one before it
     4  not earlier than that one, nor than a checkpoint that this client saw without the event
     5  the actor's key was valid under the keyring of that time, and signed exactly this
     6  the actor had the right                                  authority.py
@@ -22,20 +22,30 @@ from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import InvalidTimestamp, Timestamp
 from contextplane.ports.catalog import Streams, StreamsView
 from contextplane.ports.keys import SignatureCheck
-from contextplane.registry.artifact_state import ArtifactState
+from contextplane.registry.artifact_state import ArtifactState, DraftsState
 from contextplane.registry.authority import KeyringHistory, authorise
 from contextplane.registry.errors import RegistryUntrusted
-from contextplane.registry.events import Change, EventInvalid, VerifiedEvent, kind_of, read_event
+from contextplane.registry.events import (
+    Change,
+    EventInvalid,
+    RegistryEvent,
+    Scope,
+    VerifiedEvent,
+    kind_of,
+    read_event,
+)
 from contextplane.registry.pin_state import AliasState, EnvironmentState, PinState
 from contextplane.registry.stream_heads import StreamHeads
 from contextplane.registry.streams import (
     ALIASES,
     ARTIFACTS,
+    DRAFTS,
     ENVIRONMENTS,
     PINS,
     VERSIONS,
     aliases_stream,
     artifact_stream,
+    drafts_stream,
     environment_stream,
     pins_stream,
     version_stream,
@@ -44,13 +54,14 @@ from contextplane.registry.version_state import VersionState
 from contextplane.store.event_stream import Chain, EventStream, Folded, StreamHead, last_event
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.errors import ClockWentBackwards
+from contextplane.trust.keyring import EventOfOtherStore
 
 __all__ = ["RegistryReader", "SubjectState", "initial_state"]
 
 _HINT = "the catalog was changed; see 'ctx verify --registry'"
 S = TypeVar("S", bound="StreamState")
 
-SubjectState = ArtifactState | VersionState | PinState | AliasState | EnvironmentState
+SubjectState = ArtifactState | DraftsState | VersionState | PinState | AliasState | EnvironmentState
 
 
 class StreamState(Protocol):
@@ -62,7 +73,7 @@ class StreamState(Protocol):
     @property
     def head(self) -> str: ...
 
-    def issuer_of(self, change: Change) -> str: ...
+    def scope_of(self, change: Change) -> Scope: ...
 
     def after_event(self, verified: VerifiedEvent) -> Self: ...
 
@@ -71,6 +82,8 @@ def initial_state(stream: str) -> SubjectState:
     """The state of a subject before its first event, by the name of its stream."""
     if stream.startswith(ARTIFACTS):
         return ArtifactState(digest=Digest(stream.removeprefix(ARTIFACTS)))
+    if stream.startswith(DRAFTS):
+        return DraftsState(ref=PackRef.parse(stream.removeprefix(DRAFTS)))
     if stream.startswith(VERSIONS):
         return VersionState(ref=PackRef.parse(stream.removeprefix(VERSIONS)))
     if stream.startswith(PINS):
@@ -104,6 +117,21 @@ class RegistryReader:
         self.check = check
         self.heads = heads
         self.seen = seen
+        self._tenants: dict[PackRef, str] = {}
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        """The names of all streams that begin with `prefix`, from the proved tree: none can be hidden."""
+        return self.streams.names(prefix) if self.heads is None else self.heads.names(prefix)
+
+    def candidates(self, ref: PackRef) -> tuple[Digest, ...]:
+        """The digests of all drafts of a version that were not withdrawn, from signed events alone."""
+        listed = self._fold(drafts_stream(ref), DraftsState(ref=ref)).digests
+        if self.keyrings.now.sealed != 0:
+            # Drafts of the first format are in no list: every history is looked at.
+            digests = (Digest(name.removeprefix(ARTIFACTS)) for name in self.names(ARTIFACTS))
+            listed = tuple(dict.fromkeys((*listed, *digests)))
+        states = map(self.artifact, listed)
+        return tuple(state.digest for state in states if state.ref == ref and state.stage != "withdrawn")
 
     def artifact(self, digest: Digest) -> ArtifactState:
         """The state of a digest, with all rotations of keys applied."""
@@ -148,7 +176,7 @@ class RegistryReader:
         if stored is None:
             return None
         verified = self._verify_event(stored)
-        authorise(verified.change, verified.by, initial_state(stream).issuer_of(verified.change))
+        self._authorise(verified, initial_state(stream))
         return verified
 
     def history_reversed(self, stream: str) -> Iterator[VerifiedEvent]:
@@ -165,7 +193,7 @@ class RegistryReader:
     def check_event(self, stored: StoredEvent, state: StreamState) -> VerifiedEvent:
         """Verify steps 1 to 6 for an event that follows a state of its stream."""
         (verified,) = self._describe(stored.stream, state).follow(_end_of(state), [stored])
-        authorise(verified.change, verified.by, state.issuer_of(verified.change))
+        self._authorise(verified, state)
         return verified
 
     def append(self, streams: Streams, stream: str, state: S, event: Event) -> tuple[VerifiedEvent, S]:
@@ -190,7 +218,7 @@ class RegistryReader:
         before: Timestamp | None = None
         for verified in events:
             # (6) by an actor with the right
-            authorise(verified.change, verified.by, state.issuer_of(verified.change))
+            self._authorise(verified, state)
             # (4) times do not go back
             if before is not None and verified.at < before:
                 at = f"{verified.event.subject}@{verified.event.seq}"
@@ -198,6 +226,15 @@ class RegistryReader:
             # (7) allowed by the state
             state, before = state.after_event(verified), verified.at
             yield verified, state
+
+    def _authorise(self, verified: VerifiedEvent, state: StreamState) -> None:
+        authorise(verified, state.scope_of(verified.change), self._tenant_of)
+
+    def _tenant_of(self, ref: PackRef) -> str:
+        if ref not in self._tenants:
+            published = self.version(ref).published
+            self._tenants[ref] = "" if published is None else published.operated_by
+        return self._tenants[ref]
 
     def _check_end(self, stream: str, head: StreamHead | None) -> None:
         # (8) it ends where the checkpoint says
@@ -210,6 +247,7 @@ class RegistryReader:
         # (3) in its place
         if (event.subject, event.seq, kind_of(event.change)) != (stored.stream, stored.seq, stored.kind):
             raise _misplaced_error(stored, f"it is {kind_of(event.change)}, event {event.seq} of {event.subject[:120]}")
+        self._check_origin(event, stored)
         try:
             at = Timestamp.parse(event.at)
         except InvalidTimestamp as error:
@@ -233,6 +271,16 @@ class RegistryReader:
         if not self.check.holds(key, signature.value, envelope.pae):
             raise RegistryUntrusted(f"key {signature.key_id[:16]} did not sign this", at=_place(stored), hint=_HINT)
         return VerifiedEvent(event=event, at=at, by=actor, digest=Digest.of(stored.body).hex)
+
+    def _check_origin(self, event: RegistryEvent, stored: StoredEvent) -> None:
+        now = self.keyrings.now
+        is_old = not event.origin and (now.sealed is None or event.entry < now.sealed)
+        if not is_old and event.origin != now.origin:
+            raise EventOfOtherStore(
+                f"it was made for {event.origin[:120] or 'no store'}, not for {now.origin}",
+                at=_place(stored),
+                hint=_HINT,
+            )
 
 
 def _place(stored: StoredEvent) -> str:

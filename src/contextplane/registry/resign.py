@@ -5,38 +5,42 @@
 `resign_after_keyring_change` runs in the transaction of the change:
 
     1  the log matches its newest checkpoint, which is trusted by the new keyring
-    2  no key that was revoked before this change could have signed that checkpoint since
+    2  that checkpoint was made under the keyring before this change
     3  it continues what this client saw
-    4  the signer of the change signs a checkpoint of the same log, at a later time than the change
+    4  the signer of the change signs a checkpoint of the log with the change in it, at a later time
 
 So everything that a key signed while it was trusted is covered by a checkpoint that is not older than its revocation,
-and nothing that it signs afterwards is. Readers check that of the newest checkpoint (`log.check_revocations`).
+and nothing that it signs afterwards is. Readers check that of the newest checkpoint (`MerkleLog.check_keyring`).
 
 An owner who ends their own key cannot sign it. Then, and where steps 1 to 3 refuse, the change is made and the registry
-is not signed. After a revocation it stays closed until another key has signed it with `resign`.
+is not signed. It stays closed until another key has signed it with `resign`.
+
+`seal` turns a registry of the first format into one of this format, after an audit, by an owner.
 """
 
 from typing import TYPE_CHECKING, ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import StreamConflict, Transaction
+from contextplane.ports.catalog import StreamConflict
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.registry.authority import KeyringHistory
+from contextplane.registry.continuity import check_continuity
 from contextplane.registry.errors import RegistryUntrusted
-from contextplane.registry.log import REGISTRY_LOG
-from contextplane.registry.open import check_continuity
+from contextplane.registry.log import REGISTRY_LOG, LogChanges, rebuild_heads, sign_log
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.clock import next_event_time
-from contextplane.trust.keyring import TrustedKeys
-from contextplane.trust.keyring_stream import follow_keyring
+from contextplane.trust.keyring import TrustedKeys, sign_change
+from contextplane.trust.keyring_events import StoreSealed
+from contextplane.trust.keyring_stream import append_change, follow_keyring
+from contextplane.trust.merkle import EMPTY_ROOT
 from contextplane.trust.merkle_log import VerifiedCheckpoint
 
 if TYPE_CHECKING:
     from contextplane.registry.audit import AuditResult
 
-__all__ = ["RegistryEmpty", "RegistryUnsound", "refuse_untrusted", "resign", "resign_after_keyring_change"]
+__all__ = ["RegistryEmpty", "RegistryUnsound", "refuse_log_signer", "resign", "resign_after_keyring_change", "seal"]
 
 
 class RegistryEmpty(ContextPlaneError):
@@ -54,7 +58,7 @@ class RegistryUnsound(ContextPlaneError):
 
 
 def resign(  # noqa: PLR0913  what an act consists of
-    tx: Transaction,
+    changes: LogChanges,
     result: "AuditResult",
     *,
     known: TrustedKeys,
@@ -70,28 +74,43 @@ def resign(  # noqa: PLR0913  what an act consists of
     # (1) no problem, except perhaps who signed the newest checkpoint, and when
     if not (result.sound or result.renewable):
         raise RegistryUnsound(f"{len(result.problems)} things are wrong", hint="restore the catalog from a copy")
-    if not result.entries:
-        raise RegistryEmpty("nothing was ever written to it", at=LOG, hint="'ctx lint FILE --record' begins it")
+    if not (result.entries or known.seq):
+        raise RegistryEmpty("nothing was ever written to it", at=LOG, hint="'ctx keys new' begins it")
     # (2) nothing was written since
-    if (tx.streams.head(LOG), tx.streams.head(CHECKPOINTS)) != (result.entries, result.checkpoints):
+    if (changes.streams.head(LOG), changes.streams.head(CHECKPOINTS)) != (result.entries, result.checkpoints):
         raise StreamConflict("another process wrote to the registry meanwhile", at=LOG, hint="do it again")
-    # (3) the key is valid now
-    keyrings = KeyringHistory.of(tx.streams, follow_keyring(tx.streams, known, check))
-    at = next_event_time(now, max(result.as_of, keyrings.now.as_of))
-    refuse_untrusted(signer, keyrings, at)
-    return REGISTRY_LOG.append_entries(tx.streams, [], heads=result.heads, signer=signer, at=at, origin=origin)
+    # (3) the key may sign the log now
+    keys = follow_keyring(changes.streams, known, check)
+    keys = seal(changes, keys, check=check, signer=signer, now=next_event_time(now, result.as_of))
+    keyrings = KeyringHistory.of(changes.streams, keys)
+    at = next_event_time(now, max(result.as_of, keys.as_of))
+    refuse_log_signer(signer, keyrings, at)
+    heads = rebuild_heads(changes) if result.is_first_format else result.heads
+    return sign_log(changes, [], heads=heads, keys=keys, signer=signer, at=at, origin=origin)
 
 
-def refuse_untrusted(signer: Signer, keyrings: KeyringHistory, at: Timestamp) -> None:
+def seal(
+    changes: LogChanges, keys: TrustedKeys, *, check: SignatureCheck, signer: Signer, now: Timestamp
+) -> TrustedKeys:
+    """Seal a keyring of the first format; returns it as it is then. One of this format stays as it is."""
+    if keys.sealed is not None or not keys.seq:
+        return keys
+    change = StoreSealed(entries=changes.streams.head(LOG))
+    at = next_event_time(now, keys.as_of)
+    return append_change(changes.streams, keys, sign_change(keys, change, at=at, signer=signer), check)
+
+
+def refuse_log_signer(signer: Signer, keyrings: KeyringHistory, at: Timestamp) -> None:
     """Refuse a key whose checkpoint of that time readers would not trust."""
     if signer.public_key not in keyrings.trusted_keys_at(at):
         raise RegistryUntrusted(
-            f"key {signer.public_key.key_id[:16]} is not trusted at {at}", hint="see 'ctx keys list'; name another key"
+            f"key {signer.public_key.key_id[:16]} may not sign the log at {at}: this needs the role log",
+            hint="'ctx keys list' shows who may; an owner gives it: ctx keys trust NAME --role log --role ...",
         )
 
 
 def resign_after_keyring_change(  # noqa: PLR0913  what an act consists of
-    tx: Transaction,
+    changes: LogChanges,
     *,
     before: TrustedKeys,
     after: TrustedKeys,
@@ -100,21 +119,19 @@ def resign_after_keyring_change(  # noqa: PLR0913  what an act consists of
     now: Timestamp,
     origin: str,
     seen: Checkpoint | None,
-) -> VerifiedCheckpoint | None:
-    """Sign a new checkpoint after a change of the keyring; None while nothing was ever written.
+) -> VerifiedCheckpoint:
+    """Sign a new checkpoint after a change of the keyring. The first one of a store is its first checkpoint.
 
     `before`, `after`: the keyring before and after the change.
     """
-    keyrings = KeyringHistory.of(tx.streams, after)
-    # (1) the log matches its newest checkpoint
-    newest = REGISTRY_LOG.verify_checkpoint(tx.streams, keyrings, check, origin)
-    if newest is None:
-        return None
-    # (2) by a key that was not revoked before
-    REGISTRY_LOG.check_revocations(newest, before)
+    keyrings = KeyringHistory.of(changes.streams, after)
+    # (1) the log matches its newest checkpoint, (2) which was made under the keyring before
+    newest = REGISTRY_LOG.verify_checkpoint(changes.streams, keyrings, check, origin)
+    REGISTRY_LOG.check_keyring(newest, before)
     # (3) it continues what the client saw
-    check_continuity(tx.streams, newest, seen)
-    # (4) signed by the signer of the change, if that key is still valid
-    at = next_event_time(now, max(after.as_of, newest.time))
-    refuse_untrusted(signer, keyrings, at)
-    return REGISTRY_LOG.append_entries(tx.streams, [], heads=newest.heads, signer=signer, at=at, origin=origin)
+    check_continuity(changes.streams, changes.marks, newest, seen)
+    # (4) signed by the signer of the change, if that key may still do so
+    at = next_event_time(now, after.as_of if newest is None else max(after.as_of, newest.time))
+    refuse_log_signer(signer, keyrings, at)
+    heads = EMPTY_ROOT if newest is None else newest.heads
+    return sign_log(changes, [], heads=heads, keys=after, signer=signer, at=at, origin=origin)

@@ -1,28 +1,33 @@
 """The names of the registry's streams, and which versions are published. It reads no event.
 
     registry/artifact/<64 hex>      the history of a digest before it is published
+    registry/drafts/<id>@<X.Y.Z>    the digests of its drafts
     registry/version/<id>@<X.Y.Z>   the history of a version from its publication on
     registry/pins/<env>/<id>        what an environment pins for an id, with its overlays
     registry/aliases/<id>           names for people
     registry/environments/<env>     whether an environment is protected
+    trust/keyring                   the keyring, whose events are entries of the log, too
     registry/log                    one entry for each event of those above, in order: the leaves of the Merkle tree
     tree/registry/<level>           its nodes
     registry/checkpoints            one signed note for each transaction that appended
+    registry/cosignatures           signatures of witnesses on checkpoints
 
 Ids and names of environments have no slash, so that no two subjects share a name.
 """
 
 import re
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, Protocol
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest, PackRef
-from contextplane.ports.catalog import StreamsView
 
 __all__ = [
     "ALIASES",
     "ARTIFACTS",
     "CHECKPOINTS",
+    "COSIGNATURES",
+    "DRAFTS",
     "ENVIRONMENTS",
     "LOG",
     "PINS",
@@ -31,8 +36,10 @@ __all__ = [
     "TREE",
     "VERSIONS",
     "NameInvalid",
+    "StreamNames",
     "aliases_stream",
     "artifact_stream",
+    "drafts_stream",
     "environment_stream",
     "origin_of",
     "pins_stream",
@@ -45,16 +52,18 @@ REGISTRY = "registry/"
 """The prefix of all streams except the tree's, and of the roots that keep the registry's objects."""
 
 ARTIFACTS = "registry/artifact/"
+DRAFTS = "registry/drafts/"
 VERSIONS = "registry/version/"
 PINS = "registry/pins/"
 ALIASES = "registry/aliases/"
 ENVIRONMENTS = "registry/environments/"
 
-SUBJECTS = (ALIASES, ARTIFACTS, ENVIRONMENTS, PINS, VERSIONS)
-"""The prefixes of the streams whose events are in the log."""
+SUBJECTS = (ALIASES, ARTIFACTS, DRAFTS, ENVIRONMENTS, PINS, VERSIONS)
+"""The prefixes of the registry's own streams whose events are in the log. Those of the keyring are, too."""
 
 LOG = "registry/log"
 CHECKPOINTS = "registry/checkpoints"
+COSIGNATURES = "registry/cosignatures"
 
 TREE = "registry"
 """The name of the tree: `StreamTree(streams, TREE)`."""
@@ -72,6 +81,10 @@ class NameInvalid(ContextPlaneError):
 
 def artifact_stream(digest: Digest) -> str:
     return ARTIFACTS + digest.hex
+
+
+def drafts_stream(ref: PackRef) -> str:
+    return DRAFTS + str(ref)
 
 
 def version_stream(ref: PackRef) -> str:
@@ -101,13 +114,19 @@ def _check_name(name: str) -> str:
     return name
 
 
-def versions_of(streams: StreamsView, base_id: str = "") -> list[PackRef]:
+class StreamNames(Protocol):
+    """Lists streams by the beginning of their names: a reader, by the proved tree, or a catalog itself."""
+
+    def names(self, prefix: str = "") -> Iterator[str]: ...
+
+
+def versions_of(streams: StreamNames, base_id: str = "") -> list[PackRef]:
     """Every version that was ever published, of one id or of all, ordered by id and number."""
     prefix = f"{VERSIONS}{base_id}@" if base_id else VERSIONS
     return sorted(PackRef.parse(name.removeprefix(VERSIONS)) for name in streams.names(prefix))
 
 
-def predecessor(streams: StreamsView, ref: PackRef) -> PackRef | None:
+def predecessor(streams: StreamNames, ref: PackRef) -> PackRef | None:
     """The highest published version below a number: that of 1.0.1 is 1.0.0, even if 2.0.0 exists."""
     below = [version for version in versions_of(streams, ref.pack_id) if version.release < ref.release]
     return below[-1] if below else None

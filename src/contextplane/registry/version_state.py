@@ -25,6 +25,7 @@ from contextplane.registry.events import (
     RefreshReported,
     RefreshRequired,
     Revoked,
+    Scope,
     Trigger,
     VerifiedEvent,
     kind_of,
@@ -108,11 +109,10 @@ class VersionState(Value, frozen=True):
         """Whether its stage allows a use: replay always, new traffic until it is deprecated or revoked."""
         return self.is_published and (use == "replay" or self.stage == "published")
 
-    def issuer_of(self, change: Change) -> str:
-        """The issuer of the artifact that a change is about."""
-        if isinstance(change, Published):
-            return change.issuer
-        return self.published.issuer if self.published is not None else ""
+    def scope_of(self, change: Change) -> Scope:
+        """The issuer and the tenant of the artifact that a change is about."""
+        published = change if isinstance(change, Published) else self.published
+        return Scope() if published is None else Scope(issuer=published.issuer, tenant=published.operated_by)
 
     def after_event(self, verified: VerifiedEvent) -> "VersionState":
         """Fold one more event, or refuse it."""

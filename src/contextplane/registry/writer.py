@@ -11,6 +11,7 @@ newest checkpoint signs. Events are not verified there.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -20,11 +21,11 @@ from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView, Transaction, View
-from contextplane.ports.indexes import KindConflict, ObjectIndex
+from contextplane.ports.indexes import KindConflict
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.ports.objects import ObjectNotFound
-from contextplane.registry.audit import AuditProblem
-from contextplane.registry.authority import KeyringHistory
+from contextplane.registry.log_audit import AuditProblem
+from contextplane.registry.continuity import HeadsRewritten
 from contextplane.registry.errors import RegistryUntrusted
 from contextplane.registry.events import (
     Change,
@@ -38,29 +39,35 @@ from contextplane.registry.events import (
     read_event,
     sign_event,
 )
-from contextplane.registry.log import REGISTRY_LOG
+from contextplane.registry.first_format import StoreNotSealed
+from contextplane.registry.log import LogChanges, log_ends, rebuild_heads, sign_log
+from contextplane.registry.open import open_registry
 from contextplane.registry.pin_state import PinState, pins_after
 from contextplane.registry.reader import RegistryReader, SubjectState
+from contextplane.registry.resign import refuse_log_signer
 from contextplane.registry.stream_heads import (
+    HEAD_NODES,
     HeadsDamaged,
+    HeadTree,
     MemoryHeadNodes,
     StreamCut,
     StreamHeads,
-    heads_of,
-    put_heads,
 )
 from contextplane.registry.streams import CHECKPOINTS, LOG, PINS, REGISTRY, SUBJECTS
-from contextplane.store.event_stream import StreamHead
+from contextplane.store.event_stream import stream_head
+from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.clock import next_event_time, seconds_behind
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT
 from contextplane.trust.merkle_log import LogEntry, VerifiedCheckpoint
 
 __all__ = [
-    "DRAFTS",
+    "DRAFT_ROOTS",
     "AppendResult",
     "PlannedChange",
+    "RegistryChanges",
     "RegistryWriter",
+    "compare_drafts",
     "compare_ends",
     "compare_objects",
     "draft_root",
@@ -90,16 +97,26 @@ def root_name(digest: Digest) -> str:
     return REGISTRY + digest.hex
 
 
-DRAFTS = f"{REGISTRY}draft/"
-"""The prefix of the roots of all drafts."""
+DRAFT_ROOTS = f"{REGISTRY}draft/"
+"""The prefix of the roots that keep drafts. They keep, and say nothing: names are looked up in signed events."""
 
 
 def draft_root(ref: PackRef | str, digest: Digest | None = None) -> str:
     """The root that keeps a draft of a version; without a digest, the prefix of all its drafts."""
-    return f"{DRAFTS}{ref}/{digest.hex if digest is not None else ''}"
+    return f"{DRAFT_ROOTS}{ref}/{digest.hex if digest is not None else ''}"
 
 
-def index_objects(index: ObjectIndex, stream: str, change: Change) -> None:
+class ObjectRecords(Protocol):
+    """The part of the index of objects that an act writes."""
+
+    def lookup(self, digest: Digest) -> IndexedObject | None: ...
+
+    def record(self, recorded: IndexedObject) -> None: ...
+
+    def keep(self, name: str, target: Digest) -> None: ...
+
+
+def index_objects(index: ObjectRecords, stream: str, change: Change) -> None:
     """Record the kinds of the objects of an event, and keep them. Rebuilding the index uses this as well."""
     for kind, digest in objects_of(stream, change):
         recorded = index.lookup(digest)
@@ -111,31 +128,47 @@ def index_objects(index: ObjectIndex, stream: str, change: Change) -> None:
             index.keep(draft_root(f"{change.id}@{change.version}", digest), digest)
 
 
+class RegistryChanges(LogChanges, Protocol):
+    """Where an act is written to: a transaction, or changes that are staged for one."""
+
+    @property
+    def objects(self) -> ObjectRecords: ...
+
+
 class RegistryWriter:
-    """Appends events in one transaction, signed by one key, under the keyring of this transaction."""
+    """Appends the events of one act, signed by one key, under the newest keyring.
+
+    `changes`: where they are written to. `seen`: the highest checkpoint that the client knew before.
+    """
 
     def __init__(  # noqa: PLR0913  what an act consists of
         self,
-        tx: Transaction,
+        changes: RegistryChanges,
         *,
         keys: TrustedKeys,
         check: SignatureCheck,
         signer: Signer,
         now: Timestamp,
         origin: str,
+        seen: Checkpoint | None = None,
     ) -> None:
-        self.tx = tx
-        # A log that does not match its newest checkpoint is refused before anything is read from it.
-        keyrings = KeyringHistory.of(tx.streams, keys)
-        self.newest = REGISTRY_LOG.verify_checkpoint(tx.streams, keyrings, check, origin)
+        if keys.seq and keys.sealed is None:
+            raise StoreNotSealed(
+                "it has the first format, which is only read",
+                at=LOG,
+                hint="an owner seals it: ctx verify --registry --sign --key OWNER",
+            )
+        # A registry that a reader would refuse is refused before anything is read from it.
+        opened = open_registry(changes, keys, check, origin=origin, seen=seen)
+        self.changes = changes
+        self.newest = opened.newest
         """The newest checkpoint: before `append` the one that was there, after it the one that it signed."""
-        REGISTRY_LOG.check_revocations(self.newest, keys)
         last = keys.as_of if self.newest is None else max(keys.as_of, self.newest.time)
         self.now = next_event_time(now, last)
         """The time of the events that are appended."""
         self.behind = seconds_behind(now, last)
         """How many seconds the clock is behind the record."""
-        self.reader = RegistryReader(tx.streams, keyrings, check, StreamHeads(tx.marks, self._root))
+        self.reader = opened.reader
         self._signer = signer
         self._origin = origin
 
@@ -154,7 +187,7 @@ class RegistryWriter:
         # (2) each event is signed, verified and folded, then appended
         states: dict[str, SubjectState] = {}
         events: list[VerifiedEvent] = []
-        first = self.tx.streams.head(LOG)
+        first = self.changes.streams.head(LOG)
         for n, change in enumerate(planned):
             state = states.get(change.stream) or self._state(change.stream)
             verified, states[change.stream] = self._append_event(change, state, first + n)
@@ -162,17 +195,20 @@ class RegistryWriter:
         # (3) the objects that they name exist, and are kept
         self._keep(events, objects)
         # (4) their entries, the tree, the ends of their streams, the checkpoint
-        entries = [LogEntry(event=event.digest, seq=event.event.seq, stream=event.event.subject) for event in events]
-        ends = {entry.stream: StreamHead(seq=entry.seq, digest=entry.event) for entry in entries}
-        self.newest = REGISTRY_LOG.append_entries(
-            self.tx.streams,
+        entries = [
+            LogEntry(event=event.digest, seq=event.event.seq, stream=event.event.subject, previous=event.event.previous)
+            for event in events
+        ]
+        self.newest = sign_log(
+            self.changes,
             entries,
-            heads=put_heads(self.tx.marks, self._root, ends),
+            heads=self._root,
+            keys=self.reader.keyrings.now,
             signer=self._signer,
             at=self.now,
             origin=self._origin,
         )
-        self.reader.heads = StreamHeads(self.tx.marks, self._root)
+        self.reader.heads = StreamHeads(self.changes.marks, self._root)
         return AppendResult(events=tuple(events), newest=self.newest)
 
     def _state(self, stream: str) -> SubjectState:
@@ -195,15 +231,16 @@ class RegistryWriter:
             at=str(self.now),
             reason=planned.reason,
             change=change,
+            origin=self._origin,
         )
         signed = Event(kind=kind_of(change), body=sign_event(event, self._signer))
-        return self.reader.append(self.tx.streams, planned.stream, state, signed)
+        return self.reader.append(self.changes.streams, planned.stream, state, signed)
 
     def _keep(self, events: Sequence[VerifiedEvent], objects: Sequence[IndexedObject]) -> None:
         for object_ in objects:
-            self.tx.objects.record(object_)
+            self.changes.objects.record(object_)
         for verified in events:
-            index_objects(self.tx.objects, verified.event.subject, verified.change)
+            index_objects(self.changes.objects, verified.event.subject, verified.change)
 
     def _refuse_untrusted(self) -> None:
         keyrings = self.reader.keyrings
@@ -216,6 +253,7 @@ class RegistryWriter:
                 if revoked
                 else "see 'ctx keys list'; 'ctx keys trust' changes it",
             )
+        refuse_log_signer(self._signer, keyrings, self.now)
 
 
 def _complete_change(change: Change, state: SubjectState, entry: int, at: str, by: str) -> Change:
@@ -231,7 +269,7 @@ def rebuild_index(tx: Transaction, size_of: Callable[[Digest], int]) -> None:
             for kind, digest in objects_of(stream, change):
                 tx.objects.record(IndexedObject(digest=digest, kind=kind, size=size_of(digest), traced=True))
             index_objects(tx.objects, stream, change)
-    put_heads(tx.marks, EMPTY_ROOT, heads_of(tx.streams))
+    rebuild_heads(tx)
 
 
 def compare_objects(view: View) -> Iterator[tuple[str, str]]:
@@ -248,14 +286,35 @@ def compare_objects(view: View) -> Iterator[tuple[str, str]]:
 
 def compare_ends(view: View, newest: VerifiedCheckpoint | None) -> Iterator[AuditProblem]:
     """Problems of the ends of streams, compared with the newest checkpoint and the tree in the index."""
+    names = [name for prefix in SUBJECTS for name in view.streams.names(prefix)]
+    logged = log_ends(view.streams)
+    for name in sorted({*names, *logged}):
+        if stream_head(view.streams, name) != logged.get(name):
+            why = "the stream does not end where the log says: see 'ctx verify --registry'"
+            yield AuditProblem(code=StreamCut.code, at=name, message=why)
+    if newest is None or newest.is_first_format:
+        return
     nodes = MemoryHeadNodes()
-    root = put_heads(nodes, EMPTY_ROOT, heads_of(view.streams))
-    if root != (EMPTY_ROOT if newest is None else newest.heads):
-        why = "streams do not end where the newest checkpoint says: 'ctx verify --registry' lists them"
-        yield AuditProblem(code=StreamCut.code, at=CHECKPOINTS, message=why)
+    tree = HeadTree(nodes)
+    for name, head in logged.items():
+        tree.put(name, head)
+    if tree.save(nodes) != newest.heads:
+        why = "the newest checkpoint signs other ends of streams than those of the log"
+        yield AuditProblem(code=HeadsRewritten.code, at=CHECKPOINTS, message=why)
+    stored = {*view.marks.names(HEAD_NODES)}
     for name, text in nodes.texts.items():
         if view.marks.get(name) != text:
             yield AuditProblem(code=HeadsDamaged.code, at=name, message="not what the ends of the streams give")
+    for name in sorted(stored - {*nodes.texts}):
+        yield AuditProblem(code=HeadsDamaged.code, at=name, message="a node that the tree has not")
+
+
+def compare_drafts(view: View, reader: RegistryReader) -> Iterator[tuple[str, str]]:
+    """Roots that keep drafts under a name that no signed event gives them, each with the problem."""
+    for name, digest in view.objects.roots(DRAFT_ROOTS):
+        ref = name.removeprefix(DRAFT_ROOTS).rpartition("/")[0]
+        if str(reader.artifact(digest).ref) != ref:
+            yield str(digest), f"the index keeps it as a draft of {ref}, and no signed event does"
 
 
 def _changes(streams: StreamsView) -> Iterator[tuple[str, Change]]:

@@ -28,6 +28,7 @@ from contextplane.trust.merkle import is_consistent
 __all__ = [
     "Checkpoint",
     "CheckpointInvalid",
+    "KeyringPosition",
     "LogForked",
     "LogRewritten",
     "LogRolledBack",
@@ -150,7 +151,8 @@ def _is_text(text: str) -> bool:
 _SIZE = re.compile(r"0|[1-9][0-9]{0,18}")
 _HASH_SIZE = 32
 _FIRST = 3  # origin, size, root; extensions stand after them
-_TIME, _HEADS = "time ", "heads "
+_TIME, _HEADS, _KEYRING = "time ", "heads ", "keyring "
+_POSITION = re.compile(r"(0|[1-9][0-9]{0,15}) ([0-9a-f]{64})")
 
 
 class CheckpointInvalid(ContextPlaneError):
@@ -160,11 +162,18 @@ class CheckpointInvalid(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
+class KeyringPosition(Value, frozen=True):
+    """The end of a keyring: the number of its changes, and the SHA-256 of the last one."""
+
+    seq: int
+    head: str
+
+
 class Checkpoint(Value, frozen=True):
     """A log (`origin`), the number of its entries, and the root of the tree over them.
 
     Extensions: `time` is when the signer says that it was made; `heads` is the root over the ends of all streams that
-    the entries are about.
+    the entries are about; `keyring` is the keyring under which it was made. The first format has no `keyring`.
     """
 
     origin: str
@@ -172,12 +181,14 @@ class Checkpoint(Value, frozen=True):
     root: bytes
     time: Timestamp | None = None
     heads: bytes | None = None
+    keyring: KeyringPosition | None = None
 
     @property
     def text(self) -> str:
         time = "" if self.time is None else f"{_TIME}{self.time}\n"
         heads = "" if self.heads is None else f"{_HEADS}{encode_base64(self.heads)}\n"
-        return f"{self.origin}\n{self.size}\n{encode_base64(self.root)}\n{time}{heads}"
+        keyring = "" if self.keyring is None else f"{_KEYRING}{self.keyring.seq} {self.keyring.head}\n"
+        return f"{self.origin}\n{self.size}\n{encode_base64(self.root)}\n{time}{heads}{keyring}"
 
     @classmethod
     def parse(cls, text: str) -> "Checkpoint":
@@ -185,17 +196,23 @@ class Checkpoint(Value, frozen=True):
         lines = text.split("\n")
         if len(lines) <= _FIRST or not lines[0] or _SIZE.fullmatch(lines[1]) is None:
             raise CheckpointInvalid("not a checkpoint", hint="three lines: origin, size, root")
-        time = heads = None
+        time = heads = keyring = None
         for line in lines[_FIRST:-1]:
             if line.startswith(_TIME):
                 time = _parse_time(line)
             elif line.startswith(_HEADS):
                 heads = _parse_hash(line.removeprefix(_HEADS))
+            elif (position := _POSITION.fullmatch(line.removeprefix(_KEYRING))) is not None:
+                keyring = KeyringPosition(seq=int(position[1]), head=position[2])
             else:
                 raise CheckpointInvalid(f"not a line that is known: {line[:80]!r}")
-        checkpoint = cls(origin=lines[0], size=int(lines[1]), root=_parse_hash(lines[2]), time=time, heads=heads)
+        checkpoint = cls(
+            origin=lines[0], size=int(lines[1]), root=_parse_hash(lines[2]), time=time, heads=heads, keyring=keyring
+        )
         if checkpoint.text != text:
-            raise CheckpointInvalid("not in the one form that is written", hint="origin, size, root, time, heads")
+            raise CheckpointInvalid(
+                "not in the one form that is written", hint="origin, size, root, time, heads, keyring"
+            )
         return checkpoint
 
 
@@ -296,6 +313,8 @@ def advance_checkpoint(seen: Checkpoint | None, shown: Checkpoint, proof: Sequen
         raise LogRolledBack(f"{shown.size} entries, and {seen.size} were seen before", at=seen.origin, hint=_HINT)
     if shown.size == seen.size and shown.root != seen.root:
         raise LogForked(f"two different logs of {seen.size} entries", at=seen.origin, hint=_HINT)
+    if seen.keyring is not None and (shown.keyring is None or shown.keyring.seq < seen.keyring.seq):
+        raise LogRolledBack("a checkpoint with an older keyring than was seen before", at=seen.origin, hint=_HINT)
     if shown.size == seen.size and shown.heads != seen.heads:
         raise LogForked(f"two different ends of streams with {seen.size} entries", at=seen.origin, hint=_HINT)
     if seen.time is not None and (shown.time is None or shown.time < seen.time):

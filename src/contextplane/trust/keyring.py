@@ -5,7 +5,7 @@ later event names the one before it and is signed by as many owners as the keyri
 time. Times never go back. A revoked key can change nothing any more, even if it writes an earlier time.
 
 Where the threshold of owners is above one, a change also needs that many signatures by those who own the keyring after
-it: nobody becomes an owner who cannot sign, and no change leaves the keyring to too few.
+it: a new owner has shown a working key, and no change leaves the keyring to too few.
 
 Keys that were rotated into each other are one person, and count once.
 
@@ -273,7 +273,7 @@ class OwnersTooFew(ContextPlaneError):
 
 
 class KeyringWithoutOwner(ContextPlaneError):
-    """A change after which too few owners' keys would last, so that the keyring could never be changed again."""
+    """A change after which too few owners' keys would last: the keyring could never be changed again."""
 
     code: ClassVar[str] = "keyring_without_owner"
     family: ClassVar[Family] = "refused"

@@ -1,4 +1,4 @@
-"""The events of the keyring: a closed set of changes, the signed event around each, and proposals of owners.
+"""The events of the keyring: changes, the signed event around each, and proposals of owners.
 
 An event names the store that it was made for and the event before it. The owner who submits it signs it. Where several
 owners must agree, the others approved a proposal before: the same change, for the same place in the same keyring. Their

@@ -83,6 +83,18 @@ class Frontier(Value, frozen=True):
             nodes.append(Node(level=len(nodes), index=index, hash=top))
         return Frontier(size=self.size + 1, peaks=(*peaks, nodes[-1].hash)), tuple(nodes)
 
+    def extend(self, leaves: Sequence[bytes]) -> "Frontier":
+        """Append many leaf hashes; no node in between is returned."""
+        size, peaks = self.size, list(self.peaks)
+        for leaf in leaves:
+            top, index = leaf, size
+            while index & 1:
+                top = node_hash(peaks.pop(), top)
+                index >>= 1
+            peaks.append(top)
+            size += 1
+        return Frontier(size=size, peaks=tuple(peaks))
+
     @property
     def root(self) -> bytes:
         """The hash of the whole tree."""

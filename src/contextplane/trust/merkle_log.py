@@ -1,9 +1,10 @@
 """A Merkle log in the catalog: its entries, the tree over them, and the checkpoints that sign it.
 
 An entry names an event and its digest. A checkpoint is a signed note (C2SP) with the time at which it was made. It is
-trusted if the key that signed it was valid then and is not revoked from a time before it. The newest checkpoint must
-not be older than a revocation: so nothing that a revoked key signs afterwards is covered by a checkpoint, even if
-it writes an earlier time.
+trusted if the key that signed it could sign the log then and is not revoked from a time before it. It names the keyring
+under which it was made. The newest checkpoint must name the newest keyring and not be older: so nothing that a revoked
+key signs afterwards is covered by a checkpoint, even if it writes an earlier time, and no old keyring can be shown with
+a newer log.
 """
 
 from contextlib import suppress
@@ -14,7 +15,7 @@ from msgspec import Meta
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import Event
-from contextplane.model.json.canonical import canonical
+from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.keys import PublicKey
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Document, Value
@@ -24,6 +25,7 @@ from contextplane.store.event_stream import last_event
 from contextplane.trust.checkpoint import (
     Checkpoint,
     CheckpointInvalid,
+    KeyringPosition,
     LogRewritten,
     LogTruncated,
     NoteKey,
@@ -33,9 +35,12 @@ from contextplane.trust.checkpoint import (
     signed_checkpoint,
 )
 from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
+from contextplane.trust.keyring_stream import KeyringRewritten, KeyringRolledBack
 from contextplane.trust.merkle import StreamTree, append_leaves
 
 __all__ = [
+    "CheckpointBeforeKeyring",
     "CheckpointBeforeRevocation",
     "CheckpointKeys",
     "CheckpointMissing",
@@ -65,12 +70,23 @@ class CheckpointBeforeRevocation(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
-class LogEntry(Document, frozen=True):
-    """One leaf of the log: event `seq` of `stream`, whose stored body has this SHA-256."""
+class CheckpointBeforeKeyring(ContextPlaneError):
+    """The newest checkpoint was made under an older keyring than the newest one."""
+
+    code: ClassVar[str] = "checkpoint_before_keyring"
+    family: ClassVar[Family] = "untrusted"
+
+
+class LogEntry(Document, frozen=True, omit_defaults=True):
+    """One leaf of the log: event `seq` of `stream`, whose stored body has this SHA-256.
+
+    `previous`: the SHA-256 of the event before it in the stream, empty if it is the first; None in the first format.
+    """
 
     event: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-    seq: int
+    seq: Annotated[int, Meta(ge=1)]
     stream: Annotated[str, Meta(pattern=r"^\S+\Z")]
+    previous: Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{64})?\Z")] | None = None
 
 
 class VerifiedCheckpoint(Value, frozen=True):
@@ -92,10 +108,15 @@ class VerifiedCheckpoint(Value, frozen=True):
             raise CheckpointInvalid("it has no ends of streams", at=self.checkpoint.origin)
         return self.checkpoint.heads
 
+    @property
+    def is_first_format(self) -> bool:
+        return self.checkpoint.keyring is None
+
 
 def entry_body(entry: LogEntry) -> bytes:
     """An entry as it is stored, and as it is hashed."""
-    return canonical({"event": entry.event, "seq": entry.seq, "stream": entry.stream})
+    members: dict[str, Json] = {"event": entry.event, "seq": entry.seq, "stream": entry.stream}
+    return canonical(members if entry.previous is None else members | {"previous": entry.previous})
 
 
 class CheckpointKeys(Protocol):
@@ -161,7 +182,38 @@ class MerkleLog(Value, frozen=True):
             raise LogRewritten("its entries are not those that are signed", at=self.entries, hint=self.restore_hint)
         return newest
 
-    def check_revocations(self, newest: VerifiedCheckpoint | None, keys: TrustedKeys) -> None:
+    def check_keyring(self, newest: VerifiedCheckpoint | None, keys: TrustedKeys) -> None:
+        """Refuse a newest checkpoint that was made under another keyring than the newest.
+
+        A keyring that is older than the checkpoint says was put back: a revocation may be missing. A checkpoint that is
+        older than the keyring may cover what a key signed that is revoked since.
+        """
+        if newest is None:
+            if keys.sealed is not None:
+                raise CheckpointMissing(
+                    "the keyring has changes and no checkpoint covers them", at=self.checkpoints, hint=self.renew_hint
+                )
+            return
+        position = newest.checkpoint.keyring
+        if position is None:
+            self._check_revocations(newest, keys)
+            if keys.sealed is not None:
+                raise self._before_keyring_error(newest, keys)
+        elif position.seq > keys.seq:
+            raise KeyringRolledBack(
+                f"{keys.seq} changes, and the newest checkpoint was made under {position.seq}",
+                at=KEYRING_STREAM,
+                hint=self.restore_hint,
+            )
+        elif position.seq == keys.seq and position.head != keys.head:
+            raise KeyringRewritten(
+                "it is not the one that the newest checkpoint was made under", at=KEYRING_STREAM, hint=self.restore_hint
+            )
+        elif position.seq < keys.seq or newest.time < keys.as_of:
+            self._check_revocations(newest, keys)
+            raise self._before_keyring_error(newest, keys)
+
+    def _check_revocations(self, newest: VerifiedCheckpoint, keys: TrustedKeys) -> None:
         """Refuse a newest checkpoint that is older than the time from which a key is revoked.
 
         Such a key could still sign checkpoints of times before that. A revocation that was announced for later counts
@@ -170,13 +222,21 @@ class MerkleLog(Value, frozen=True):
         keyring_keys = (key for issuer in keys.issuers for key in issuer.keys)
         ends = [(key.revoked_from, key.key.key_id) for key in keyring_keys if key.revoked_from is not None]
         for since, key_id in sorted(ends, reverse=True):
-            if newest is not None and newest.time < since <= keys.as_of:
+            if newest.time < since <= keys.as_of:
                 raise CheckpointBeforeRevocation(
                     f"it is of {newest.time}, and key {key_id[:16]} is revoked from {since} on",
                     at=self.checkpoints,
                     hint=self.renew_hint,
                     details=_RENEWABLE,
                 )
+
+    def _before_keyring_error(self, newest: VerifiedCheckpoint, keys: TrustedKeys) -> CheckpointBeforeKeyring:
+        return CheckpointBeforeKeyring(
+            f"it is of {newest.time}, and the keyring changed at {keys.as_of}",
+            at=self.checkpoints,
+            hint=self.renew_hint,
+            details=_RENEWABLE,
+        )
 
     def latest_time(
         self, streams: StreamsView, keyrings: CheckpointKeys, check: SignatureCheck, origin: str
@@ -217,6 +277,7 @@ class MerkleLog(Value, frozen=True):
         entries: list[LogEntry],
         *,
         heads: bytes,
+        keyring: KeyringPosition,
         signer: Signer,
         at: Timestamp,
         origin: str,
@@ -231,7 +292,9 @@ class MerkleLog(Value, frozen=True):
                 self.entries, streams.head(self.entries), [Event(kind="entry", body=body) for body in bodies]
             )
         frontier = append_leaves(streams, self.tree, bodies)
-        checkpoint = Checkpoint(origin=origin, size=frontier.size, root=frontier.root, time=at, heads=heads)
+        checkpoint = Checkpoint(
+            origin=origin, size=frontier.size, root=frontier.root, time=at, heads=heads, keyring=keyring
+        )
         note = signed_checkpoint(checkpoint, signer)
         body = canonical(note.decode())
         streams.append(self.checkpoints, streams.head(self.checkpoints), [Event(kind="checkpoint", body=body)])

@@ -1,0 +1,169 @@
+"""Whether a registry continues what a client saw: the log begins as it did, and no end of a stream went back.
+
+    1  the log of the newest checkpoint begins with the log of the seen one            trust/checkpoint.py
+    2  the entries since are those of the newest log: their hashes lead to its root    entries_since
+    3  each entry follows the last one of its stream                                   check_chains
+    4  the signed ends of streams are the seen ones with these entries, no others      prove_heads
+
+For a client that looks for the first time the entries since are all entries, and the ends before them are none. So a
+signer of checkpoints cannot leave an event out of the ends, not even for newcomers.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.value import Value
+from contextplane.ports.catalog import StreamsView
+from contextplane.registry.first_format import MappedHeads, first_format_root
+from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamHeads, root_over
+from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
+from contextplane.store.event_stream import StreamHead
+from contextplane.trust.checkpoint import Checkpoint, LogRewritten, LogRolledBack, advance_checkpoint
+from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
+from contextplane.trust.merkle import EMPTY_ROOT, Frontier, StreamTree, consistency_proof, leaf_hash, peaks_of
+from contextplane.trust.merkle_log import LogEntry, VerifiedCheckpoint
+
+__all__ = [
+    "HeadsRewritten",
+    "StreamSpan",
+    "check_chains",
+    "check_continuity",
+    "entries_since",
+    "prove_heads",
+    "read_entry",
+]
+
+_HINT = "an entry of the log was left out of the ends of streams; see 'ctx verify --registry', and restore a copy"
+_decoder = msgspec.json.Decoder(LogEntry)
+
+
+class HeadsRewritten(ContextPlaneError):
+    """A checkpoint that signs other ends of streams than the entries of its log lead to.
+
+    Who signed it left something out: a revocation, a rejection, the newest pin.
+    """
+
+    code: ClassVar[str] = "registry_heads_rewritten"
+    family: ClassVar[Family] = "untrusted"
+
+
+class StreamSpan(Value, frozen=True):
+    """What some entries of the log say of one stream: where it ended before the first of them, and where after all.
+
+    `before`: None if it had no event.
+    """
+
+    before: StreamHead | None
+    after: StreamHead
+
+
+def check_continuity(
+    streams: StreamsView, nodes: HeadNodesView, newest: VerifiedCheckpoint | None, seen: Checkpoint | None
+) -> StreamHeads:
+    """Refuse a registry that does not continue what was seen; return the ends of its streams, which are proved.
+
+    The cost grows with the entries since, not with the log.
+    """
+    if newest is None:
+        if seen is not None:
+            raise LogRolledBack(
+                f"it is empty, and {seen.size} entries were seen before", at=LOG, hint="restore the catalog from a copy"
+            )
+        return StreamHeads(nodes, EMPTY_ROOT)
+    shown = newest.checkpoint
+    # (1) the same beginning
+    if seen is not None:
+        is_older = seen.size < shown.size
+        tree = StreamTree(streams, TREE)
+        advance_checkpoint(seen, shown, consistency_proof(tree, seen.size, shown.size) if is_older else ())
+    if newest.is_first_format or seen is None or seen.keyring is None:
+        # Ends that were signed in the first format are hashed in another way: all entries lead to those of now.
+        return _prove_all(streams, nodes, newest)
+    # (2) to (4)
+    spans = check_chains(entries_since(streams, seen.size, seen.root, shown))
+    prove_heads(nodes, seen.heads or EMPTY_ROOT, newest.heads, spans)
+    return StreamHeads(nodes, newest.heads)
+
+
+def entries_since(streams: StreamsView, size: int, root: bytes, shown: Checkpoint) -> list[LogEntry]:
+    """The entries of the log of a checkpoint after its first `size`, whose root was `root`."""
+    if size == shown.size:
+        return []
+    frontier = Frontier(size=size, peaks=peaks_of(StreamTree(streams, TREE), size))
+    if frontier.root != root:
+        raise LogRewritten(f"its first {size} entries are not those that were seen", at=LOG, hint=_HINT)
+    bodies = [stored.body for stored in streams.read(LOG, after=size)]
+    if frontier.extend([leaf_hash(body) for body in bodies]).root != shown.root:
+        raise LogRewritten("its entries are not those that are signed", at=LOG, hint=_HINT)
+    return [read_entry(body, size + n) for n, body in enumerate(bodies)]
+
+
+def read_entry(body: bytes, index: int) -> LogEntry:
+    """Parse an entry of the log."""
+    try:
+        return _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise LogRewritten(f"entry {index} is no entry: {error}", at=f"{LOG}@{index + 1}", hint=_HINT) from error
+
+
+def check_chains(entries: Sequence[LogEntry]) -> dict[str, StreamSpan]:
+    """Refuse entries that do not follow each other within their streams; return where each stream went."""
+    before: dict[str, StreamHead | None] = {}
+    after: dict[str, StreamHead] = {}
+    for entry in entries:
+        last = after.get(entry.stream)
+        if last is None:
+            before[entry.stream] = _head_before(entry)
+        elif entry.seq != last.seq + 1 or entry.previous not in {None, last.digest}:
+            raise LogRewritten(
+                f"entry for event {entry.seq} of a stream that ended with event {last.seq}",
+                at=f"{entry.stream}@{entry.seq}",
+                hint=_HINT,
+            )
+        after[entry.stream] = StreamHead(seq=entry.seq, digest=entry.event)
+    return {stream: StreamSpan(before=before[stream], after=head) for stream, head in after.items()}
+
+
+def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, spans: dict[str, StreamSpan]) -> None:
+    """Refuse ends of streams that are not the old ones with these changes, and nothing else.
+
+    The changes are undone in the new tree, which must then have the old root.
+    """
+    heads, tree = StreamHeads(nodes, new), HeadTree(nodes, new)
+    for stream, span in spans.items():
+        if heads.head(stream) != span.after:
+            raise HeadsRewritten(
+                f"the log leads to event {span.after.seq}, and the signed end is another", at=stream, hint=_HINT
+            )
+        if span.before is None:
+            tree.remove(stream)
+        else:
+            tree.put(stream, span.before)
+    if tree.root != old:
+        raise HeadsRewritten("an end of a stream changed without an entry in the log", at=CHECKPOINTS, hint=_HINT)
+
+
+def _prove_all(streams: StreamsView, nodes: HeadNodesView, newest: VerifiedCheckpoint) -> StreamHeads:
+    """The ends of streams that all entries of the log lead to, which must be the signed ones."""
+    entries = entries_since(streams, 0, EMPTY_ROOT, newest.checkpoint)
+    spans = check_chains(entries)
+    for stream, span in spans.items():
+        # The keyring of a store that was sealed later has changes from before that, which are in no log.
+        if span.before is not None and stream != KEYRING_STREAM:
+            raise LogRewritten("its first entry in the log is not of its first event", at=stream, hint=_HINT)
+    ends = {stream: span.after for stream, span in spans.items()}
+    root = first_format_root(ends) if newest.is_first_format else root_over(ends)
+    if root != newest.heads:
+        raise HeadsRewritten("the signed ends of streams are not those of the log", at=CHECKPOINTS, hint=_HINT)
+    if newest.is_first_format:
+        return MappedHeads(ends)
+    return StreamHeads(nodes, newest.heads)
+
+
+def _head_before(entry: LogEntry) -> StreamHead | None:
+    if entry.seq == 1:
+        return None
+    return StreamHead(seq=entry.seq - 1, digest=entry.previous or "")

@@ -1,0 +1,255 @@
+"""The log under audit: both trees are rebuilt entry by entry, and every checkpoint is compared with them.
+
+An audit collects all problems instead of stopping at the first one.
+"""
+
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
+
+from contextplane.errors import ContextPlaneError
+from contextplane.model.catalog import StoredEvent
+from contextplane.model.json.canonical import canonical
+from contextplane.model.timestamp import NO_TIME, Timestamp
+from contextplane.model.value import Value
+from contextplane.ports.catalog import StreamsView
+from contextplane.ports.keys import SignatureCheck
+from contextplane.registry.authority import KeyringHistory
+from contextplane.registry.first_format import first_format_root
+from contextplane.registry.log import REGISTRY_LOG
+from contextplane.registry.open import RegistryView
+from contextplane.registry.stream_heads import HeadsDamaged, HeadTree, MemoryHeadNodes
+from contextplane.registry.streams import (
+    CHECKPOINTS,
+    TREE,
+)
+from contextplane.store.event_stream import StreamHead
+from contextplane.trust.checkpoint import (
+    CheckpointInvalid,
+    LogRewritten,
+    LogRolledBack,
+    LogTruncated,
+    NoteUnsigned,
+    open_checkpoint,
+)
+from contextplane.trust.errors import ClockWentBackwards
+from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
+from contextplane.trust.merkle import Frontier, TreeDamaged, leaf_hash, level_name
+from contextplane.trust.merkle_log import (
+    CheckpointBeforeKeyring,
+    CheckpointBeforeRevocation,
+    CheckpointMissing,
+    LogEntry,
+    VerifiedCheckpoint,
+)
+
+__all__ = ["AuditProblem", "AuditProblems", "CheckpointAudit", "TreeAudit"]
+
+
+class AuditProblem(Value, frozen=True):
+    """One problem: the code of the error that a reader would raise, the place, and a message.
+
+    `ctx verify --registry --json` prints these fields.
+    """
+
+    code: str
+    at: str
+    message: str
+
+
+class AuditProblems:
+    """Collects problems, each once."""
+
+    def __init__(self) -> None:
+        self._problems: dict[AuditProblem, None] = {}
+
+    @property
+    def all(self) -> tuple[AuditProblem, ...]:
+        return tuple(self._problems)
+
+    def add(self, code: str, at: str, message: str) -> None:
+        self._problems[AuditProblem(code=code, at=at, message=message)] = None
+
+    @contextmanager
+    def collect(self, at: str) -> Iterator[None]:
+        """Record an error and continue. `at`: the place, unless the error has a more exact one."""
+        try:
+            yield
+        except ContextPlaneError as error:
+            place = error.at or ""
+            self.add(error.code, place if place.startswith(at) else at, error.message)
+
+
+class TreeAudit:
+    """Rebuilds both trees entry by entry. `roots` has their roots at each of the requested sizes.
+
+    `sealed`: how many entries have the first format; None: all.
+    """
+
+    def __init__(self, sizes: Container[int], sealed: int | None) -> None:
+        self.levels: list[list[bytes]] = []
+        self.ends: dict[str, StreamHead] = {}
+        self.roots: dict[int, tuple[bytes, bytes]] = {}
+        self._sizes = sizes
+        self._sealed = sealed
+        self._frontier = Frontier()
+        self._nodes = MemoryHeadNodes()
+        self._tree = HeadTree(self._nodes)
+        self._record_roots()
+
+    @property
+    def size(self) -> int:
+        return self._frontier.size
+
+    @property
+    def heads(self) -> bytes:
+        """The root over the ends of all streams."""
+        if self._sealed is None:
+            return first_format_root(self.ends)
+        return self._tree.save(self._nodes)
+
+    def add(self, body: bytes, entry: LogEntry | None) -> None:
+        """Add an entry of the log; None if it could not be read, which is reported elsewhere."""
+        self._frontier, nodes = self._frontier.append(leaf_hash(body))
+        for node in nodes:
+            if node.level == len(self.levels):
+                self.levels.append([])
+            self.levels[node.level].append(node.hash)
+        if entry is not None:
+            self.ends[entry.stream] = StreamHead(seq=entry.seq, digest=entry.event)
+            self._tree.put(entry.stream, self.ends[entry.stream])
+        self._record_roots()
+
+    def compare(self, view: RegistryView, problems: AuditProblems) -> None:
+        """Compare with the nodes in the catalog: none may differ, be missing or be added."""
+        for level, hashes in enumerate(self.levels):
+            name = level_name(TREE, level)
+            stored = list(view.streams.read(name))
+            for index, expected in enumerate(hashes):
+                event = stored[index] if index < len(stored) else None
+                whole = event is not None and (event.seq, event.kind) == (index + 1, "tree_node")
+                if not whole or event is None or event.body != canonical(expected.hex()):
+                    problems.add(TreeDamaged.code, f"{name}@{index + 1}", "not the hash of what is below it")
+            for extra in stored[len(hashes) :]:
+                problems.add(TreeDamaged.code, f"{name}@{extra.seq}", "a node that the tree has not")
+        if self._sealed is None:
+            return  # the nodes of the first format are made anew when it is sealed
+        self._tree.save(self._nodes)
+        for name, text in self._nodes.texts.items():
+            if view.marks.get(name) != text:
+                problems.add(HeadsDamaged.code, name, "not what the ends of the streams give")
+
+    def _record_roots(self) -> None:
+        if self.size in self._sizes:
+            first = self._sealed is None or 0 < self.size <= self._sealed
+            heads = first_format_root(self.ends) if first else self._tree.save(self._nodes)
+            self.roots[self.size] = (self._frontier.root, heads)
+
+
+class CheckpointAudit:
+    """Verifies each checkpoint against the one before it and the log.
+
+    `sizes`: the log sizes that they are about. `as_of`: the latest time in them.
+    """
+
+    def __init__(
+        self,
+        streams: StreamsView,
+        keyrings: KeyringHistory,
+        check: SignatureCheck,
+        origin: str,
+        problems: AuditProblems,
+    ) -> None:
+        self._keyrings = keyrings
+        self._check = check
+        self._origin = origin
+        self._problems = problems
+        self._checkpoints: list[tuple[int, VerifiedCheckpoint | None]] = []
+        for event in streams.read(CHECKPOINTS):
+            if event.seq != len(self._checkpoints) + 1:
+                problems.add(CheckpointMissing.code, _place(event.seq), "a checkpoint before it is missing")
+            self._checkpoints.append((event.seq, self._open_checkpoint(event)))
+        self.as_of = max((verified.time for _, verified in self._checkpoints if verified is not None), default=NO_TIME)
+        self.sizes = frozenset(verified.checkpoint.size for _, verified in self._checkpoints if verified is not None)
+
+    def compare(self, trees: TreeAudit, times: Mapping[int, Timestamp]) -> tuple[VerifiedCheckpoint | None, bool]:
+        """Compare all with the log. Returns the newest if it is trusted, and whether it is only doubtful.
+
+        Doubtful: its signer is revoked from a time before it, or it is older than a revocation. A new checkpoint
+        repairs that.
+        """
+        before: VerifiedCheckpoint | None = None
+        for seq, checkpoint in self._checkpoints:
+            if checkpoint is not None:
+                with self._problems.collect(_place(seq)):
+                    _check_order(before, checkpoint)
+                    _check_log(checkpoint, trees, times)
+                    self._check_keyring(checkpoint)
+                before = checkpoint
+        seq, newest = self._checkpoints[-1] if self._checkpoints else (0, None)
+        if newest is None:
+            if not self._checkpoints and trees.size:
+                self._problems.add(CheckpointMissing.code, CHECKPOINTS, "the log has entries and no checkpoint")
+            return None, False
+        if newest.checkpoint.size < trees.size:
+            unsigned = trees.size - newest.checkpoint.size
+            self._problems.add(LogRewritten.code, _place(seq), f"{unsigned} entries more than are signed")
+        keys = self._keyrings.trusted_keys_at(newest.time)
+        try:
+            open_checkpoint(newest.note, origin=self._origin, keys=keys, check=self._check)
+        except NoteUnsigned:
+            self._problems.add(NoteUnsigned.code, _place(seq), "who signed the newest checkpoint is revoked since")
+            return None, True
+        try:
+            REGISTRY_LOG.check_keyring(newest, self._keyrings.now)
+        except (CheckpointBeforeRevocation, CheckpointBeforeKeyring) as error:
+            self._problems.add(error.code, _place(seq), error.message)
+            return newest, True
+        except (KeyringRolledBack, KeyringRewritten) as error:
+            self._problems.add(error.code, STREAM, error.message)
+        return newest, False
+
+    def _check_keyring(self, verified: VerifiedCheckpoint) -> None:
+        """Refuse a checkpoint that names a keyring which was not the newest at its time."""
+        position, sealed = verified.checkpoint.keyring, self._keyrings.now.sealed
+        if position is None:
+            if sealed is not None and verified.checkpoint.size > sealed:
+                raise CheckpointInvalid("it names no keyring, and the store is sealed")
+            return
+        if position.seq > self._keyrings.now.seq:
+            return  # the newest one says so: `MerkleLog.check_keyring`
+        keys = self._keyrings.at(position.seq)
+        if (keys.head, keys.as_of <= verified.time) != (position.head, True):
+            raise KeyringRewritten(f"change {position.seq} of the keyring is not the one that it names")
+
+    def _open_checkpoint(self, stored: StoredEvent) -> VerifiedCheckpoint | None:
+        """Open a checkpoint with the keys that were valid then, later revocations ignored."""
+        with self._problems.collect(_place(stored.seq)):
+            if stored.kind != "checkpoint":
+                raise CheckpointInvalid(f"of the kind {stored.kind[:40]!r}")
+            note, claimed = REGISTRY_LOG.read_note(stored.body)
+            keys = self._keyrings.trusted_keys_then(claimed)
+            checkpoint = open_checkpoint(note, origin=self._origin, keys=keys, check=self._check)
+            return VerifiedCheckpoint(checkpoint=checkpoint, note=note)
+        return None
+
+
+def _check_order(before: VerifiedCheckpoint | None, verified: VerifiedCheckpoint) -> None:
+    if before is not None and verified.checkpoint.size < before.checkpoint.size:
+        raise LogRolledBack(f"{verified.checkpoint.size} entries, after a checkpoint of {before.checkpoint.size}")
+    if before is not None and verified.time < before.time:
+        raise ClockWentBackwards(f"of {verified.time}, after one of {before.time}")
+
+
+def _check_log(verified: VerifiedCheckpoint, trees: TreeAudit, times: Mapping[int, Timestamp]) -> None:
+    size = verified.checkpoint.size
+    if size not in trees.roots:
+        raise LogTruncated(f"{trees.size} entries, and {size} are signed")
+    if trees.roots[size] != (verified.checkpoint.root, verified.heads):
+        raise LogRewritten(f"the first {size} entries are not those that were signed")
+    last, after = times.get(size - 1), times.get(size)
+    if (last is not None and verified.time < last) or (after is not None and after < verified.time):
+        raise ClockWentBackwards(f"of {verified.time}, which is not the time between its last entry and the next one")
+
+
+def _place(seq: int) -> str:
+    return f"{CHECKPOINTS}@{seq}"

@@ -1,0 +1,121 @@
+"""A transaction that is prepared on a snapshot and committed later, if nothing moved meanwhile.
+
+Signing may take seconds: a device asks for a touch, a service is far away. So what is signed is staged here, beside a
+read view of the catalog, and no other writer waits for it. A reader of the staged streams sees the snapshot and what
+was staged. `commit` appends everything in one transaction of the catalog: a stream that another process appended to
+meanwhile is a `StreamConflict`, and nothing is written.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from contextplane.model.catalog import Event, IndexedObject, StoredEvent
+from contextplane.model.ids import Digest
+from contextplane.ports.catalog import Catalog, MarksView, StreamConflict, StreamsView, View
+from contextplane.ports.indexes import ObjectIndexView
+
+__all__ = ["StagedChanges", "StagedMarks", "StagedObjects", "StagedStreams"]
+
+
+class StagedStreams:
+    """Streams of a snapshot with events that are staged behind them."""
+
+    def __init__(self, base: StreamsView) -> None:
+        self._base = base
+        self.staged: dict[str, list[Event]] = {}
+
+    def head(self, stream: str) -> int:
+        return self._base.head(stream) + len(self.staged.get(stream, ()))
+
+    def base_head(self, stream: str) -> int:
+        """The number of the last event in the snapshot."""
+        return self._base.head(stream)
+
+    def read(self, stream: str, *, after: int = 0) -> Iterator[StoredEvent]:
+        yield from self._base.read(stream, after=after)
+        staged = self.staged.get(stream)
+        if staged:
+            for seq, event in enumerate(staged, self._base.head(stream) + 1):
+                if seq > after:
+                    yield StoredEvent(stream=stream, seq=seq, kind=event.kind, body=event.body)
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        yield from sorted({*self._base.names(prefix), *(name for name in self.staged if name.startswith(prefix))})
+
+    def append(self, stream: str, expected_seq: int, events: Sequence[Event]) -> int:
+        head = self.head(stream)
+        if expected_seq != head:
+            raise StreamConflict(f"it ends with event {head}, not {expected_seq}", at=stream, hint="read it again")
+        self.staged.setdefault(stream, []).extend(events)
+        return head + len(events)
+
+
+class StagedMarks:
+    """Marks of a snapshot with staged changes. None stands for a mark that was dropped."""
+
+    def __init__(self, base: MarksView) -> None:
+        self._base = base
+        self.staged: dict[str, str | None] = {}
+
+    def get(self, name: str) -> str | None:
+        return self.staged[name] if name in self.staged else self._base.get(name)
+
+    def put(self, name: str, value: str) -> None:
+        self.staged[name] = value
+
+    def drop(self, prefix: str) -> None:
+        """Drop every mark that begins with `prefix`."""
+        staged = [name for name in self.staged if name.startswith(prefix)]
+        self.staged.update(dict.fromkeys([*self._base.names(prefix), *staged]))
+
+
+class StagedObjects:
+    """The index of objects with staged records and roots."""
+
+    def __init__(self, base: ObjectIndexView) -> None:
+        self._base = base
+        self.recorded: dict[Digest, IndexedObject] = {}
+        self.kept: dict[str, Digest] = {}
+        self.released: list[str] = []
+
+    def lookup(self, digest: Digest) -> IndexedObject | None:
+        return self.recorded.get(digest) or self._base.lookup(digest)
+
+    def record(self, recorded: IndexedObject) -> None:
+        self.recorded[recorded.digest] = recorded
+
+    def keep(self, name: str, target: Digest) -> None:
+        self.kept[name] = target
+
+    def release(self, name: str) -> None:
+        self.released.append(name)
+
+
+class StagedChanges:
+    """What one act appends and records, staged on a view."""
+
+    def __init__(self, view: View) -> None:
+        self.streams = StagedStreams(view.streams)
+        self.marks = StagedMarks(view.marks)
+        self.objects = StagedObjects(view.objects)
+
+    def commit(self, catalog: Catalog, unmoved: Iterable[str] = ()) -> None:
+        """Write all of it, or nothing. `unmoved`: streams that it read and does not append to."""
+        if not self.streams.staged:
+            return
+        with catalog.write() as tx:
+            for stream in unmoved:
+                if stream not in self.streams.staged and tx.streams.head(stream) != self.streams.base_head(stream):
+                    raise StreamConflict("another process wrote to it meanwhile", at=stream, hint="do it again")
+            for stream, events in self.streams.staged.items():
+                tx.streams.append(stream, self.streams.base_head(stream), events)
+            for name, value in self.marks.staged.items():
+                if value is None:
+                    tx.marks.drop(name)
+                else:
+                    tx.marks.put(name, value)
+            for recorded in self.objects.recorded.values():
+                tx.objects.record(recorded)
+            for name, target in self.objects.kept.items():
+                tx.objects.keep(name, target)
+            for name in self.objects.released:
+                tx.objects.release(name)
