@@ -17,14 +17,13 @@ from contextplane.ports.catalog import Transaction
 from contextplane.registry.artifact_state import ArtifactState
 from contextplane.registry.events import Change, RegistryEvent, kind_of, sign_event
 from contextplane.registry.log import REGISTRY_LOG
-from contextplane.registry.stream_heads import heads_of, put_heads
 from contextplane.registry.streams import CHECKPOINTS, LOG, origin_of
 from contextplane.registry.writer import index_objects
-from contextplane.store.event_stream import StreamHead, last_event, stream_head
+from contextplane.store.event_stream import last_event, stream_head
 from contextplane.trust.clock import next_event_time
 from contextplane.trust.keyring_stream import STREAM
-from contextplane.trust.merkle import EMPTY_ROOT
 from contextplane.trust.merkle_log import LogEntry
+from tests.support.forged_log import forge_log, heads_of
 from tests.support.registry_team import Team
 from tests.unit.trust.world import key_of
 
@@ -70,6 +69,7 @@ class Forger:
                 at=str(_next_time(tx)),
                 reason="because I can",
                 change=change,
+                origin=origin,
             )
             body = sign_event(event, self._signer)
             index_objects(tx.objects, stream, change)
@@ -87,7 +87,9 @@ class Forger:
             assert last is not None
             heads = heads_of(tx.streams)
             stream = min(heads)
-            self._sign(tx, origin, [LogEntry(event=heads[stream].digest, seq=heads[stream].seq, stream=stream)])
+            self._sign(
+                tx, origin, [LogEntry(event=heads[stream].digest, seq=heads[stream].seq, stream=stream, previous="")]
+            )
 
     @contextmanager
     def _transaction(self) -> Iterator[tuple[Transaction, str]]:
@@ -95,16 +97,14 @@ class Forger:
             yield tx, origin_of(platform.store_id)
 
     def _append(self, tx: Transaction, origin: str, stream: str, event: Event) -> None:
-        head = tx.streams.head(stream)
-        tx.streams.append(stream, head, [event])
-        self._sign(tx, origin, [LogEntry(event=Digest.of(event.body).hex, seq=head + 1, stream=stream)])
+        head = stream_head(tx.streams, stream)
+        seq, previous = (0, "") if head is None else (head.seq, head.digest)
+        tx.streams.append(stream, seq, [event])
+        entry = LogEntry(event=Digest.of(event.body).hex, seq=seq + 1, stream=stream, previous=previous)
+        self._sign(tx, origin, [entry])
 
     def _sign(self, tx: Transaction, origin: str, entries: list[LogEntry]) -> None:
-        heads: dict[str, StreamHead] = heads_of(tx.streams)
-        root = put_heads(tx.marks, EMPTY_ROOT, heads)
-        REGISTRY_LOG.append_entries(
-            tx.streams, entries, heads=root, signer=self._signer, at=_next_time(tx), origin=origin
-        )
+        forge_log(tx, entries, signer=self._signer, at=_next_time(tx), origin=origin)
 
 
 def _next_time(tx: Transaction) -> Timestamp:

@@ -18,6 +18,7 @@ from contextplane.ports.catalog import Catalog, CatalogReadOnly
 from contextplane.ports.objects import Objects
 
 if TYPE_CHECKING:
+    from contextplane.adapters.files.client_state import ClientState
     from contextplane.ports.pack_entries import ExecutionEntries
     from contextplane.ports.world import Clock
 
@@ -39,12 +40,28 @@ class Platform:
 
     format = FORMAT
 
-    def __init__(self, home: StoreDirectory, store_id: str, catalog: Catalog, *, adopted: bool = False) -> None:
+    def __init__(
+        self,
+        home: StoreDirectory,
+        store_id: str,
+        catalog: Catalog,
+        *,
+        adopted: bool = False,
+        state_dir: str | None = None,
+    ) -> None:
         self.home = home
+        self._state_dir = state_dir
         self.store_id = store_id
         self.catalog = catalog
         self.adopted = adopted
         self.clock: Clock = SystemClock()
+
+    @cached_property
+    def client_state(self) -> "ClientState":
+        """What this client remembers of the store, outside of it."""
+        from contextplane.adapters.files.client_state import ClientState
+
+        return ClientState(self._state_dir, self.home.path)
 
     @cached_property
     def entries(self) -> "ExecutionEntries":
@@ -71,7 +88,7 @@ def open_platform(settings: Settings, *, following: bool = True) -> Iterator[Pla
     home = discover_store(settings.cwd, settings.ctx_dir)
     config = home.config()
     with hold_lock(home.catalog_lock, exclusive=False, timeout=BUSY_SECONDS):
-        platform = _make_platform(home, config, settings.database_url)
+        platform = _make_platform(home, config, settings)
         try:
             flush_pending_objects(platform)
             if following:
@@ -115,15 +132,17 @@ def update_index(platform: Platform) -> None:
         catch_up(platform.catalog, platform.entries, platform.objects)
 
 
-def _make_platform(home: StoreDirectory, config: StoreConfig, database_url: str | None) -> Platform:
+def _make_platform(home: StoreDirectory, config: StoreConfig, settings: Settings) -> Platform:
+    database_url, state_dir = settings.database_url, settings.state_dir
     if config.store_id:
-        return Platform(home, config.store_id, open_catalog(home, config, database_url))
+        return Platform(home, config.store_id, open_catalog(home, config, database_url), state_dir=state_dir)
     if not os.access(home.path, os.W_OK):
-        return Platform(home, "", SqliteCatalog.create(MEMORY, "")[0])
+        return Platform(home, "", SqliteCatalog.create(MEMORY, "")[0], state_dir=state_dir)
     from contextplane.app.init import adopt
 
     store_id = adopt(home, database_url)
-    return Platform(home, store_id, open_catalog(home, home.config(), database_url), adopted=True)
+    catalog = open_catalog(home, home.config(), database_url)
+    return Platform(home, store_id, catalog, adopted=True, state_dir=state_dir)
 
 
 def objects_without_catalog(settings: Settings) -> Objects:

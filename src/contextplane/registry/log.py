@@ -14,6 +14,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Streams, StreamsView
 from contextplane.ports.keys import Signer
 from contextplane.registry.continuity import read_entry
+from contextplane.registry.events import VerifiedEvent
 from contextplane.registry.stream_heads import HEAD_NODES, HeadNodes, HeadTree, StreamHeads
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
 from contextplane.store.event_stream import StreamHead
@@ -25,7 +26,7 @@ from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 from contextplane.trust.merkle import EMPTY_ROOT
 from contextplane.trust.merkle_log import LogEntry, MerkleLog, VerifiedCheckpoint
 
-__all__ = ["REGISTRY_LOG", "LogChanges", "keyring_entries", "log_ends", "rebuild_heads", "sign_log"]
+__all__ = ["REGISTRY_LOG", "LogChanges", "event_entry", "keyring_entries", "log_ends", "rebuild_heads", "sign_log"]
 
 REGISTRY_LOG = MerkleLog(
     entries=LOG,
@@ -77,6 +78,13 @@ def sign_log(  # noqa: PLR0913  what a checkpoint says
         at=at,
         origin=origin,
     )
+
+
+def event_entry(verified: VerifiedEvent) -> LogEntry:
+    """The entry of the log for an event."""
+    event = verified.event
+    previous = None if verified.is_first_format else event.previous
+    return LogEntry(event=verified.digest, seq=event.seq, stream=event.subject, previous=previous)
 
 
 def keyring_entries(streams: StreamsView, logged: StreamHead | None) -> list[LogEntry]:

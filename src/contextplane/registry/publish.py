@@ -155,7 +155,7 @@ def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResu
 
 def _refuse_other_issuer(writer: RegistryWriter, artifact: Candidate) -> None:
     """(1) Refuse a name that another issuer published first, so that none can pass for its next version."""
-    known = versions_of(writer.reader.streams, artifact.ref.pack_id)
+    known = versions_of(writer.reader, artifact.ref.pack_id)
     first = writer.reader.version(known[0]).published if known else None
     if first is not None and first.issuer != artifact.issuer:
         raise NameTaken(
@@ -168,7 +168,7 @@ def _refuse_other_issuer(writer: RegistryWriter, artifact: Candidate) -> None:
 def _refuse_overtaken(writer: RegistryWriter, release: Release) -> None:
     """Refuse a release if another version was published since it was compared with the one before it."""
     before = release.before.ref if release.before is not None else None
-    if predecessor(writer.reader.streams, release.artifact.ref) != before:
+    if predecessor(writer.reader, release.artifact.ref) != before:
         raise StreamConflict("another version came between", at=str(release.artifact.ref), hint="publish it again")
 
 

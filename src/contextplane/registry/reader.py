@@ -123,9 +123,13 @@ class RegistryReader:
         """The names of all streams that begin with `prefix`, from the proved tree: none can be hidden."""
         return self.streams.names(prefix) if self.heads is None else self.heads.names(prefix)
 
+    def drafts(self, ref: PackRef) -> tuple[Digest, ...]:
+        """The digests that were listed as drafts of a version."""
+        return self._fold(drafts_stream(ref), DraftsState(ref=ref)).digests
+
     def candidates(self, ref: PackRef) -> tuple[Digest, ...]:
         """The digests of all drafts of a version that were not withdrawn, from signed events alone."""
-        listed = self._fold(drafts_stream(ref), DraftsState(ref=ref)).digests
+        listed = self.drafts(ref)
         if self.keyrings.now.sealed != 0:
             # Drafts of the first format are in no list: every history is looked at.
             digests = (Digest(name.removeprefix(ARTIFACTS)) for name in self.names(ARTIFACTS))

@@ -177,7 +177,7 @@ def action_outcome(
 
 def versions_in_use(reader: RegistryReader) -> list[VersionState]:
     """The versions that may take new traffic."""
-    return [version for ref in versions_of(reader.streams) if (version := reader.version(ref)).serves("new_traffic")]
+    return [version for ref in versions_of(reader) if (version := reader.version(ref)).serves("new_traffic")]
 
 
 def may_refresh(reader: RegistryReader, key_id: str, version: VersionState) -> bool:

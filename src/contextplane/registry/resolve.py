@@ -24,6 +24,7 @@ from contextplane.model.value import Value
 from contextplane.registry.admit import AdmittedDocument, ArtifactMismatch, admit
 from contextplane.registry.errors import WrongKind
 from contextplane.registry.events import Pin, VerifiedEvent
+from contextplane.registry.log import event_entry
 from contextplane.registry.merge import MergeInput, merge_documents
 from contextplane.registry.pin_state import PinState, is_doubtful, ref_of
 from contextplane.registry.resolution import EventProof, Proof, RegistrySnapshot, Resolution, ResolveRequest
@@ -33,7 +34,7 @@ from contextplane.trust.clock import seconds_behind
 from contextplane.trust.compatibility import RuntimeCapabilities, check_compatibility
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.merkle import InclusionRefuted, leaf_hash, verify_inclusion
-from contextplane.trust.merkle_log import CheckpointMissing, LogEntry, VerifiedCheckpoint, entry_body
+from contextplane.trust.merkle_log import CheckpointMissing, VerifiedCheckpoint, entry_body
 from contextplane.trust.tenancy import IssuerNotForTenant, check_issuer, check_tenant
 from contextplane.trust.verify import TrustContext
 
@@ -279,7 +280,7 @@ def prove_event(verified: VerifiedEvent, checkpoint: Checkpoint, snapshot: Regis
     event = verified.event
     try:
         path = snapshot.inclusion(event.entry, checkpoint.size) if event.entry < checkpoint.size else ()
-        leaf = leaf_hash(entry_body(LogEntry(event=verified.digest, seq=event.seq, stream=event.subject)))
+        leaf = leaf_hash(entry_body(event_entry(verified)))
         verify_inclusion(leaf, event.entry, checkpoint.size, root=checkpoint.root, proof=path)
     except InclusionRefuted as error:
         raise error.under(f"{event.subject}@{event.seq}") from None

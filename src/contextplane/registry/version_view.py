@@ -100,7 +100,7 @@ def version_summary(reader: RegistryReader, ref: PackRef, pins: list[tuple[PackR
 def list_pins(reader: RegistryReader) -> list[tuple[PackRef, PinLocation]]:
     """List every pin of every environment, with the version that it pins."""
     located: list[tuple[PackRef, PinLocation]] = []
-    for name in reader.streams.names(PINS):
+    for name in reader.names(PINS):
         environment, _, base_id = name.removeprefix(PINS).partition("/")
         last = reader.last(name)
         if last is None:
@@ -118,7 +118,7 @@ def artifact_history(reader: RegistryReader, artifact: Candidate) -> tuple[Verif
     base_id = document.base_pack_id if isinstance(document, Overlay) else ref.pack_id
     events = [*reader.history(artifact_stream(artifact.digest)), *reader.history(version_stream(ref))]
     events += [event for event in reader.history(aliases_stream(ref.pack_id)) if _concerns(event, ref)]
-    for name in reader.streams.names(PINS):
+    for name in reader.names(PINS):
         if name.endswith(f"/{base_id}"):
             events += [event for event in reader.history(name) if _concerns(event, ref)]
     return tuple(sorted(events, key=lambda event: event.event.entry))

@@ -24,7 +24,6 @@ from contextplane.ports.catalog import StreamsView, Transaction, View
 from contextplane.ports.indexes import KindConflict
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.ports.objects import ObjectNotFound
-from contextplane.registry.log_audit import AuditProblem
 from contextplane.registry.continuity import HeadsRewritten
 from contextplane.registry.errors import RegistryUntrusted
 from contextplane.registry.events import (
@@ -40,7 +39,8 @@ from contextplane.registry.events import (
     sign_event,
 )
 from contextplane.registry.first_format import StoreNotSealed
-from contextplane.registry.log import LogChanges, log_ends, rebuild_heads, sign_log
+from contextplane.registry.log import LogChanges, event_entry, log_ends, rebuild_heads, sign_log
+from contextplane.registry.log_audit import AuditProblem
 from contextplane.registry.open import open_registry
 from contextplane.registry.pin_state import PinState, pins_after
 from contextplane.registry.reader import RegistryReader, SubjectState
@@ -59,7 +59,7 @@ from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.clock import next_event_time, seconds_behind
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT
-from contextplane.trust.merkle_log import LogEntry, VerifiedCheckpoint
+from contextplane.trust.merkle_log import VerifiedCheckpoint
 
 __all__ = [
     "DRAFT_ROOTS",
@@ -195,13 +195,9 @@ class RegistryWriter:
         # (3) the objects that they name exist, and are kept
         self._keep(events, objects)
         # (4) their entries, the tree, the ends of their streams, the checkpoint
-        entries = [
-            LogEntry(event=event.digest, seq=event.event.seq, stream=event.event.subject, previous=event.event.previous)
-            for event in events
-        ]
         self.newest = sign_log(
             self.changes,
-            entries,
+            [event_entry(event) for event in events],
             heads=self._root,
             keys=self.reader.keyrings.now,
             signer=self._signer,

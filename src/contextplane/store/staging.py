@@ -22,13 +22,11 @@ class StagedStreams:
     def __init__(self, base: StreamsView) -> None:
         self._base = base
         self.staged: dict[str, list[Event]] = {}
+        self.ends: dict[str, int] = {}
+        """The number of the last event in the snapshot, of every stream that something is staged for."""
 
     def head(self, stream: str) -> int:
         return self._base.head(stream) + len(self.staged.get(stream, ()))
-
-    def base_head(self, stream: str) -> int:
-        """The number of the last event in the snapshot."""
-        return self._base.head(stream)
 
     def read(self, stream: str, *, after: int = 0) -> Iterator[StoredEvent]:
         yield from self._base.read(stream, after=after)
@@ -45,6 +43,7 @@ class StagedStreams:
         head = self.head(stream)
         if expected_seq != head:
             raise StreamConflict(f"it ends with event {head}, not {expected_seq}", at=stream, hint="read it again")
+        self.ends.setdefault(stream, head)
         self.staged.setdefault(stream, []).extend(events)
         return head + len(events)
 
@@ -91,23 +90,27 @@ class StagedObjects:
 
 
 class StagedChanges:
-    """What one act appends and records, staged on a view."""
+    """What one act appends and records, staged on a view.
 
-    def __init__(self, view: View) -> None:
+    `unmoved`: streams that the act is decided by, whether or not it appends to them.
+    """
+
+    def __init__(self, view: View, unmoved: Iterable[str] = ()) -> None:
+        self._unmoved = {stream: view.streams.head(stream) for stream in unmoved}
         self.streams = StagedStreams(view.streams)
         self.marks = StagedMarks(view.marks)
         self.objects = StagedObjects(view.objects)
 
-    def commit(self, catalog: Catalog, unmoved: Iterable[str] = ()) -> None:
-        """Write all of it, or nothing. `unmoved`: streams that it read and does not append to."""
+    def commit(self, catalog: Catalog) -> None:
+        """Write all of it, or nothing, in one transaction. The view may be closed by then."""
         if not self.streams.staged:
             return
         with catalog.write() as tx:
-            for stream in unmoved:
-                if stream not in self.streams.staged and tx.streams.head(stream) != self.streams.base_head(stream):
+            for stream, end in self._unmoved.items():
+                if tx.streams.head(stream) != end:
                     raise StreamConflict("another process wrote to it meanwhile", at=stream, hint="do it again")
             for stream, events in self.streams.staged.items():
-                tx.streams.append(stream, self.streams.base_head(stream), events)
+                tx.streams.append(stream, self.streams.ends[stream], events)
             for name, value in self.marks.staged.items():
                 if value is None:
                     tx.marks.drop(name)

@@ -5,12 +5,10 @@ from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog
 from contextplane.registry.events import EnvironmentOpened, RegistryEvent, kind_of, sign_event
-from contextplane.registry.log import REGISTRY_LOG
-from contextplane.registry.stream_heads import heads_of, put_heads
 from contextplane.registry.streams import LOG, environment_stream
 from contextplane.trust.keyring_stream import STREAM as KEYRING
-from contextplane.trust.merkle import EMPTY_ROOT
 from contextplane.trust.merkle_log import LogEntry
+from tests.support.forged_log import forge_log
 from tests.unit.registry.world import ORIGIN
 from tests.unit.trust.world import key_of
 
@@ -37,6 +35,7 @@ def backdated(
         at=str(at),
         reason="it was long ago",
         change=EnvironmentOpened(),
+        origin=origin,
     )
     slipped_in(catalog, event, by="ops", until=until or at, origin=origin)
 
@@ -46,9 +45,8 @@ def slipped_in(catalog: Catalog, event: RegistryEvent, *, by: str, until: Timest
     signer, body = key_of(by), sign_event(event, key_of(by))
     with catalog.write() as tx:
         tx.streams.append(event.subject, event.seq - 1, [Event(kind=kind_of(event.change), body=body)])
-        root = put_heads(tx.marks, EMPTY_ROOT, heads_of(tx.streams))
-        entry = LogEntry(event=Digest.of(body).hex, seq=event.seq, stream=event.subject)
-        REGISTRY_LOG.append_entries(tx.streams, [entry], heads=root, signer=signer, at=until, origin=origin)
+        entry = LogEntry(event=Digest.of(body).hex, seq=event.seq, stream=event.subject, previous=event.previous)
+        forge_log(tx, [entry], signer=signer, at=until, origin=origin)
 
 
 def keyring_before(catalog: Catalog) -> int:

@@ -50,13 +50,13 @@ __all__ = [
 ISSUER = "tenant_acme_prod"
 PACK = "ctxpack.support@1.0.0"
 ROLES = {
-    "author": (),
-    "arch": ("architecture",),
-    "sec": ("security",),
-    "dat": ("data",),
-    "eva": ("evaluation", "support_ops"),
-    "pub": ("publisher",),
-    "ops": ("operator",),
+    "author": ("log",),
+    "arch": ("architecture", "log"),
+    "sec": ("log", "security"),
+    "dat": ("data", "log"),
+    "eva": ("evaluation", "log", "support_ops"),
+    "pub": ("log", "publisher"),
+    "ops": ("environment:prod", "environment:staging", "log", "operator"),
 }
 REVIEWERS = {"architecture": "arch", "security": "sec", "data": "dat", "evaluation": "eva", "support_ops": "eva"}
 NARROWER = {"at": "/policy_layer/guardrails/redaction_rules/-", "value": "aadhaar"}
@@ -109,6 +109,7 @@ class Office:
         self.desk.keys.__dict__.pop("keyring", None)
 
     def trust(self, name: str, *roles: str, issuer: str = ISSUER) -> None:
+        roles = tuple(sorted({*roles, "log"}))  # whoever acts signs the log
         self.change_keys(self.desk.keys.key_trust(key_of(name).public_key, issuer, roles=roles))
 
     def by(self, name: str, reason: str = "as it should be") -> SignedBy:

@@ -44,7 +44,7 @@ from contextplane.trust.merkle_log import VerifiedCheckpoint
 from contextplane.trust.verify import TrustContext, sign
 from tests.unit.authoring.changes import NARROWING, overlay
 from tests.unit.authoring.packs import CASES, EXAMPLE
-from tests.unit.registry.world import ORIGIN, Registry
+from tests.unit.registry.world import ORIGIN, PEOPLE, Registry
 from tests.unit.trust.world import CHECK, day, key_of, trust
 
 __all__ = ["CATALOG", "HERE", "OVERLAY", "PACK", "TENANT", "Bent", "Releases", "Walk", "envelope_of"]
@@ -98,7 +98,8 @@ class Releases(Registry):
         self.kept: dict[Digest, bytes] = {}
         if self.copied:
             return
-        for name, roles in (("pub", ("publisher",)), ("signer", ()), ("short", ()), ("root", ("owner",))):
+        people = {**PEOPLE, "signer": (), "short": ()}
+        for name, roles in people.items():
             until = Timestamp.parse("2030-02-01T01:00:00Z") if name == "short" else None
             self.keyring_change(trust(key_of(name), TENANT, *roles, until=until))
         self.keyring_change(trust(key_of("stranger"), "tenant_globex", since=day(1)))
@@ -246,7 +247,7 @@ class Releases(Registry):
             refs=refs or (PACK,), tenant=tenant, environment=environment, purpose=purpose, overlays=overlays
         )
         with self.catalog.read() as view:
-            keys = follow_keyring(view.streams, TrustedKeys(), CHECK)
+            keys = follow_keyring(view.streams, TrustedKeys(origin=ORIGIN), CHECK)
             opened = open_registry(view, keys, CHECK, origin=ORIGIN, seen=None)
             now = Timestamp(seconds=self.now.seconds + later, nanos=0)
             context = ResolveContext(

@@ -89,7 +89,7 @@ class Stolen:
     def opened(self, seen: Checkpoint | None = None, known: TrustedKeys | None = None) -> Iterator[RegistryReader]:
         """As a client opens it, who saw a checkpoint and knew a keyring before."""
         with closing(SqliteCatalog.open(str(self.path), STORE)) as catalog, catalog.read() as view:
-            keys = follow_keyring(view.streams, known or TrustedKeys(), CHECK)
+            keys = follow_keyring(view.streams, known or TrustedKeys(origin=ORIGIN), CHECK)
             yield open_registry(view, keys, CHECK, origin=ORIGIN, seen=seen).reader
 
     @contextmanager
@@ -102,7 +102,7 @@ class Stolen:
 
     def audited(self, seen: Checkpoint | None = None, known: TrustedKeys | None = None) -> AuditResult:
         with closing(SqliteCatalog.open(str(self.path), STORE)) as catalog, catalog.read() as view:
-            return audit(view, known or TrustedKeys(), CHECK, origin=ORIGIN, seen=seen)
+            return audit(view, known or TrustedKeys(origin=ORIGIN), CHECK, origin=ORIGIN, seen=seen)
 
 
 def stolen(source: Path, folder: Path) -> Stolen:

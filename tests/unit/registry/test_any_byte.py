@@ -30,7 +30,7 @@ class Bench:
         registry.pin("prod", "refunds@1.0.0", b"one")
         registry.on_version("pub", "refunds@1.0.0", Deprecated())
         with registry.catalog.read() as view:
-            self.known = follow_keyring(view.streams, TrustedKeys(), CHECK)
+            self.known = follow_keyring(view.streams, TrustedKeys(origin=ORIGIN), CHECK)
         registry.catalog.close()
         self._path = path
         with closing(sqlite3.connect(path)) as database:

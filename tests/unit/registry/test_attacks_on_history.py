@@ -38,7 +38,7 @@ class Past:
         registry.on_version("pub", str(ONE), Revoked())
         self.seconds = registry.seconds
         with registry.catalog.read() as view:
-            self.known = follow_keyring(view.streams, TrustedKeys(), CHECK)
+            self.known = follow_keyring(view.streams, TrustedKeys(origin=ORIGIN), CHECK)
         with registry.reading() as reader:
             status = REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
         assert status is not None

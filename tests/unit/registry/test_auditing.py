@@ -11,6 +11,7 @@ from contextplane.app.registry.pins import roll_back, set_alias, set_protection,
 from contextplane.app.registry.release import withdraw
 from contextplane.app.registry.resolve import load_for_replay
 from contextplane.model.ids import PackRef
+from contextplane.model.timestamp import NO_TIME
 from contextplane.registry.audit import AuditResult
 from contextplane.registry.events import Deprecated
 from contextplane.registry.streams import CHECKPOINTS, LOG
@@ -21,7 +22,7 @@ from contextplane.trust.keyring_stream import follow_keyring
 from tests.postgres import shared_url
 from tests.unit.registry.desk import NARROWER, OVERLAY, Clock, Office, code, office, version
 from tests.unit.registry.tampering import Stolen
-from tests.unit.registry.world import Registry
+from tests.unit.registry.world import ORIGIN, Registry
 from tests.unit.trust.world import CHECK, key_of, revoke
 
 ONE = PackRef.parse("ctxpack.support@1.0.0")
@@ -97,7 +98,7 @@ def test_a_memory_of_the_keyring_that_trusts_others_than_the_keyring_does_is_tol
     registry = Registry(path=str(tmp_path / "catalog.db"))
     registry.publish(b"one")
     with registry.catalog.read() as view:
-        known = follow_keyring(view.streams, TrustedKeys(), CHECK)
+        known = follow_keyring(view.streams, TrustedKeys(origin=ORIGIN), CHECK)
     registry.catalog.close()
     thief = Stolen(tmp_path / "catalog.db")
     assert thief.audited(known=known).sound
@@ -182,7 +183,7 @@ def test_nobody_vouches_for_what_is_wrong(here: Office) -> None:
 def test_when_who_signed_the_newest_checkpoint_is_revoked_another_vouches_for_all_and_it_goes_on(here: Office) -> None:
     ref = here.release()
     here.pin("prod", ref)
-    here.change_keys(revoke(key_of("ops"), TrustedKeys().as_of))
+    here.change_keys(revoke(key_of("ops"), NO_TIME))
     messages = set()
     for act in (lambda: here.stage(ref), lambda: here.pin("dev", ref, "root"), lambda: load_for_replay(here.desk, ref)):
         with pytest.raises(NoteUnsigned) as refused:

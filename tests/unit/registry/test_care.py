@@ -14,13 +14,13 @@ from contextplane.app.settings import Settings
 from contextplane.app.status import registry_summary
 from contextplane.model.catalog import IndexedObject
 from contextplane.model.json.canonical import canonical
+from contextplane.model.timestamp import NO_TIME
 from contextplane.registry.streams import CHECKPOINTS, REGISTRY
 from contextplane.store.damage import FsckFinding
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import GcBlocked, gc
 from contextplane.store.rebuild import rebuild
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
-from contextplane.trust.keyring import TrustedKeys
 from tests.postgres import shared_url
 from tests.unit.registry.desk import Clock, Office, code, desk_in, office
 from tests.unit.registry.tampering import Stolen
@@ -157,7 +157,7 @@ def test_a_memory_that_cannot_be_read_leaves_open_whether_it_is_sound(in_file: S
 
 
 def test_a_registry_that_waits_to_be_signed_anew_is_not_called_damaged_and_the_way_out_is_told(there: Office) -> None:
-    there.change_keys(revoke(key_of("ops"), TrustedKeys().as_of))
+    there.change_keys(revoke(key_of("ops"), NO_TIME))
     (finding,) = findings(there)
     assert (finding.state, finding.what) == ("unreadable", f"{CHECKPOINTS}@8")
     assert finding.why.startswith("note_unsigned: the key that signed the newest checkpoint is revoked")
@@ -165,7 +165,7 @@ def test_a_registry_that_waits_to_be_signed_anew_is_not_called_damaged_and_the_w
 
 
 def test_a_checkpoint_that_no_trusted_key_signed_is_damage(in_file: Settings) -> None:
-    checkpoint = Checkpoint(origin="x", size=1, root=bytes(32), time=TrustedKeys().as_of, heads=bytes(32))
+    checkpoint = Checkpoint(origin="x", size=1, root=bytes(32), time=NO_TIME, heads=bytes(32))
     thief(in_file).put(CHECKPOINTS, 8, canonical(signed_checkpoint(checkpoint, key_of("mallory")).decode()))
     with desk_in(in_file, Clock()) as there:
         assert fsck_states(there) == {("corrupt", f"{CHECKPOINTS}@8")}

@@ -75,6 +75,7 @@ class Forged:
             at=str(self.at),
             reason="forged",
             change=self.change,
+            origin=ORIGIN,
         )
 
     def write(self, by: str = "pub", claims: str = "") -> None:

@@ -146,6 +146,7 @@ def test_a_publication_that_names_another_place_in_the_log_is_vouched_for_by_nob
         at=str(now),
         reason="it is urgent",
         change=change,
+        origin=here.desk.origin,
     )
     slipped_in(here.desk.platform.catalog, event, by="pub", until=now, origin=here.desk.origin)
     for by, role in (("arch", "architecture"), ("sec", "security"), ("dat", "data"), ("eva", "evaluation")):

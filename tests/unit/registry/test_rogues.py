@@ -22,7 +22,6 @@ from contextplane.registry.events import (
     sign_event,
 )
 from contextplane.registry.log import REGISTRY_LOG
-from contextplane.registry.stream_heads import heads_of, put_heads
 from contextplane.registry.streams import (
     CHECKPOINTS,
     LOG,
@@ -35,9 +34,9 @@ from contextplane.registry.writer import compare_objects, rebuild_index
 from contextplane.store.event_stream import StreamHead, stream_head
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
 from contextplane.trust.keyring import TrustedKeys
-from contextplane.trust.merkle import EMPTY_ROOT
 from contextplane.trust.merkle_log import LogEntry
 from tests.support.cases import cases
+from tests.support.forged_log import forge_log, heads_of
 from tests.unit.registry.world import ISSUER, ORIGIN, Registry
 from tests.unit.trust.world import CHECK, key_of
 
@@ -71,17 +70,17 @@ def rogue(registry: Registry, by: str, stream: str, change: Change, odd: Odd = E
             at=str(at),
             reason="because I can",
             change=change,
+            origin=ORIGIN,
         )
         body = sign_event(event, signer)
         tx.streams.append(stream, event.seq - 1, [Event(kind=kind_of(change), body=body)])
-        root = put_heads(tx.marks, EMPTY_ROOT, heads_of(tx.streams))
-        entry = LogEntry(event=Digest.of(body).hex, seq=event.seq, stream=stream)
-        REGISTRY_LOG.append_entries(tx.streams, [entry], heads=root, signer=signer, at=registry.now, origin=ORIGIN)
+        entry = LogEntry(event=Digest.of(body).hex, seq=event.seq, stream=stream, previous=event.previous)
+        forge_log(tx, [entry], signer=signer, at=registry.now, origin=ORIGIN)
 
 
 def problems(registry: Registry) -> list[tuple[str, str]]:
     with registry.catalog.read() as view:
-        result = audit(view, TrustedKeys(), CHECK, origin=ORIGIN, seen=None)
+        result = audit(view, TrustedKeys(origin=ORIGIN), CHECK, origin=ORIGIN, seen=None)
     return [(problem.code, problem.at) for problem in result.problems]
 
 
@@ -242,8 +241,7 @@ def test_ends_of_streams_that_were_signed_wrongly_are_told_although_the_index_ag
     registry.publish(b"one")
     with registry.catalog.write() as tx:
         ends = heads_of(tx.streams) | {VERSION: StreamHead(seq=1, digest="0" * 64)}
-        root = put_heads(tx.marks, EMPTY_ROOT, ends)
-        REGISTRY_LOG.append_entries(tx.streams, [], heads=root, signer=key_of("pub"), at=registry.now, origin=ORIGIN)
+        forge_log(tx, [], signer=key_of("pub"), at=registry.now, origin=ORIGIN, heads=ends)
     assert {code for code, _ in problems(registry)} == {"log_rewritten", "registry_heads_damaged"}
 
 

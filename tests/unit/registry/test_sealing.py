@@ -216,7 +216,7 @@ def test_nobody_signs_an_older_copy_of_what_he_saw(theft: Theft, tmp_path: Path)
     assert newest_seen is not None
     (tmp_path / "older").mkdir()
     with stolen(theft.early, tmp_path / "older").registry(theft.seconds) as registry, registry.catalog.write() as tx:
-        keys = follow_keyring(tx.streams, TrustedKeys(), CHECK)
+        keys = follow_keyring(tx.streams, TrustedKeys(origin=ORIGIN), CHECK)
 
         def sign(seen: Checkpoint | None) -> object:
             fresh = {"check": CHECK, "signer": key_of("root"), "now": registry.now, "origin": ORIGIN}

@@ -4,6 +4,8 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from msgspec.structs import replace
+
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.errors import ContextPlaneError
@@ -22,6 +24,7 @@ from contextplane.registry.streams import REGISTRY, artifact_stream, origin_of, 
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.trust.keyring import TrustedKeys, sign_change
 from contextplane.trust.keyring_events import Change as KeyChange
+from contextplane.trust.keyring_events import KeyTrust
 from contextplane.trust.keyring_stream import append_change, follow_keyring
 from tests.unit.trust.world import CHECK, key_of, trust
 
@@ -35,13 +38,13 @@ STORE = "0123456789abcdef"
 ORIGIN = origin_of(STORE)
 PEOPLE: dict[str, tuple[str, ...]] = {
     "root": ("owner",),
-    "author": (),
-    "arch": ("architecture",),
-    "sec": ("security",),
-    "dat": ("data",),
-    "eva": ("evaluation", "support_ops"),
-    "pub": ("publisher",),
-    "ops": ("operator",),
+    "author": ("log",),
+    "arch": ("architecture", "log"),
+    "sec": ("log", "security"),
+    "dat": ("data", "log"),
+    "eva": ("evaluation", "log", "support_ops"),
+    "pub": ("log", "publisher"),
+    "ops": ("environment:prod", "environment:staging", "log", "operator"),
 }
 
 
@@ -87,12 +90,17 @@ class Registry:
     def now(self) -> Timestamp:
         return Timestamp(seconds=Timestamp.parse("2030-02-01T00:00:00Z").seconds + self.seconds, nanos=0)
 
-    def keyring_change(self, change: KeyChange, *, seal: bool = True) -> None:
-        """Change the keyring, and sign the registry anew where that is possible. `seal`: as everybody does by now."""
+    def keyring_change(self, change: KeyChange, *, seal: bool = True, log: bool = True) -> None:
+        """Change the keyring, and sign the registry anew where that is possible. `seal`: as everybody does by now.
+
+        `log`: whoever is trusted may sign the log.
+        """
         self.seconds += 1
+        if log and isinstance(change, KeyTrust):
+            change = replace(change, roles=tuple(sorted({*change.roles, "log"})))
         root = key_of("root")
         with self.catalog.write() as tx:
-            keys = follow_keyring(tx.streams, TrustedKeys(), CHECK)
+            keys = follow_keyring(tx.streams, TrustedKeys(origin=ORIGIN), CHECK)
             after = append_change(tx.streams, keys, sign_change(keys, change, at=self.now, signer=root), CHECK)
             if seal:
                 with suppress(ContextPlaneError):
@@ -110,14 +118,14 @@ class Registry:
     @contextmanager
     def reading(self) -> Iterator[RegistryReader]:
         with self.catalog.read() as view:
-            keys = follow_keyring(view.streams, TrustedKeys(), CHECK)
+            keys = follow_keyring(view.streams, TrustedKeys(origin=ORIGIN), CHECK)
             yield RegistryReader(view.streams, KeyringHistory.of(view.streams, keys), CHECK)
 
     def act(self, by: str | Signer, *planned: PlannedChange, objects: tuple[bytes, ...] = ()) -> AppendResult:
         self.seconds += 1
         signer = key_of(by) if isinstance(by, str) else by
         with self.catalog.write() as tx:
-            keys = follow_keyring(tx.streams, TrustedKeys(), CHECK)
+            keys = follow_keyring(tx.streams, TrustedKeys(origin=ORIGIN), CHECK)
             writer = RegistryWriter(tx, keys=keys, check=CHECK, signer=signer, now=self.now, origin=ORIGIN)
             return writer.append(planned, [recorded(object_) for object_ in objects])
 

@@ -13,9 +13,12 @@ from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resign import RegistryEmpty, resign
 from contextplane.registry.streams import LOG, TREE, version_stream
+from contextplane.store.staging import StagedChanges
 from contextplane.trust.checkpoint import consistency_text, inclusion_text
 from contextplane.trust.clock import seconds_behind
 from contextplane.trust.dsse import encode_base64
+from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 from contextplane.trust.merkle import (
     StreamTree,
     consistency_proof,
@@ -80,7 +83,7 @@ def clock_lag(session: RegistrySession, checkpoint: VerifiedCheckpoint | None) -
 
 def audit_registry(session: RegistrySession, progress: Progress) -> AuditResult:
     """Verify the whole registry. The checkpoint of a sound one is saved as the highest seen."""
-    seen, known = session.memory.load(), session.keys.memory.load()
+    seen, known = session.memory.load(), TrustedKeys(origin=session.origin)
     with session.platform.catalog.read() as view:
         audited = audit(view, known, session.keys.check, origin=session.origin, seen=seen, progress=progress)
     if audited.sound:
@@ -90,17 +93,18 @@ def audit_registry(session: RegistrySession, progress: Progress) -> AuditResult:
 
 def renew_checkpoint(session: RegistrySession, audited: AuditResult, signer: Signer) -> VerifiedCheckpoint:
     """Sign a fresh checkpoint of a registry that was audited."""
-    known = session.keys.keyring
-    with session.platform.catalog.write() as tx:
+    with session.platform.catalog.read() as view:
+        staged = StagedChanges(view, unmoved=(LOG, KEYRING_STREAM))
         fresh = resign(
-            tx,
+            staged,
             audited,
-            known=known,
+            known=session.keys.follow(view.streams),
             check=session.keys.check,
             signer=signer,
             now=session.keys.clock,
             origin=session.origin,
         )
+    staged.commit(session.platform.catalog)
     session.memory.save(fresh)
     return fresh
 
@@ -115,7 +119,8 @@ def prove_inclusion(session: RegistrySession, ref: PackRef) -> ExportedProof:
         index, checkpoint = version.entry, newest.checkpoint
         path = inclusion_proof(StreamTree(reader.streams, TREE), index, checkpoint.size)
         # The proof is for exactly this event, also if event and log contradict each other.
-        entry = entry_body(LogEntry(event=version.first, seq=1, stream=version_stream(ref)))
+        first = None if index < (reader.keyrings.now.sealed or 0) or newest.is_first_format else ""
+        entry = entry_body(LogEntry(event=version.first, seq=1, stream=version_stream(ref), previous=first))
         verify_inclusion(leaf_hash(entry), index, checkpoint.size, root=checkpoint.root, proof=path)
         return ExportedProof(
             proof=inclusion_text(index, path, newest.note),

@@ -7,19 +7,17 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from contextplane.adapters.files.key_files import FileKeys
 from contextplane.app.platform import Platform
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import ROOT
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import View
-from contextplane.ports.keys import SignatureCheck
 from contextplane.store.damage import Comparison, FsckFinding
 
 if TYPE_CHECKING:
+    from contextplane.app.registry.keys import KeyStore
     from contextplane.store.rebuild import IndexBuilder
     from contextplane.trust.checkpoint import Checkpoint
-    from contextplane.trust.keyring import TrustedKeys
 
 __all__ = ["registry_comparison", "registry_indexing", "registry_retention"]
 
@@ -59,42 +57,34 @@ def registry_comparison(platform: Platform) -> Comparison:
 
     What this client remembers is loaded here, before the view that is compared with it is opened.
     """
-    files = FileKeys(platform.home.inside("keys"))
     with platform.catalog.read() as view:
         exists = view.streams.head(_KEYRING) > 0 or next(view.streams.names(_REGISTRY), None) is not None
-    if not exists and not any(os.path.lexists(files.memory_path(of)) for of in ("keyring", "registry")):
+    if not exists and not os.path.lexists(platform.client_state.path):
         return lambda _view: iter(())
     try:
         # Loaded only where there is a registry, or was one: signatures take a library that no other check needs.
         from contextplane.app.registry.keys import KeyStore
-        from contextplane.app.registry.memory import RegistryMemory
 
         key_store = KeyStore(platform, lambda: None)
-        known, seen = key_store.memory.load(), RegistryMemory(files).load()
+        seen = key_store.memory.load()
     except ContextPlaneError as error:
         unreadable = FsckFinding(state="unreadable", what=error.at or "keys", why=_error_text(error))
         return lambda _view: iter([unreadable])
-    return lambda view: _compare_registry(view, platform.store_id, key_store.check, known, seen)
+    return lambda view: _compare_registry(view, key_store, seen)
 
 
-def _compare_registry(
-    view: View, store_id: str, check: SignatureCheck, known: "TrustedKeys", seen: "Checkpoint | None"
-) -> Iterator[FsckFinding]:
+def _compare_registry(view: View, key_store: "KeyStore", seen: "Checkpoint | None") -> Iterator[FsckFinding]:
     from contextplane.registry.open import open_registry
     from contextplane.registry.stream_heads import HeadsDamaged
-    from contextplane.registry.streams import origin_of
-    from contextplane.registry.writer import compare_ends, compare_objects
-    from contextplane.trust.keyring import TrustedKeys
-    from contextplane.trust.keyring_stream import follow_keyring
+    from contextplane.registry.writer import compare_drafts, compare_ends, compare_objects
 
     try:
-        follow_keyring(view.streams, TrustedKeys(), check)
-        keys = follow_keyring(view.streams, known, check)
+        keys = key_store.follow(view.streams)
     except ContextPlaneError as error:
         yield FsckFinding(state="corrupt", what=_KEYRING, why=_error_text(error))
         return
     try:
-        opened = open_registry(view, keys, check, origin=origin_of(store_id), seen=seen)
+        opened = open_registry(view, keys, key_store.check, origin=key_store.origin, seen=seen)
     except ContextPlaneError as error:
         # A registry that needs a fresh checkpoint is closed: nothing of it is compared, and no damage is known.
         closed = "renewable" in error.details
@@ -105,7 +95,7 @@ def _compare_registry(
     for problem in compare_ends(view, opened.newest):
         mended = problem.code == HeadsDamaged.code  # a rebuild mends these; what is signed it cannot mend
         yield FsckFinding(state="index" if mended else "corrupt", what=problem.at, why=problem.message)
-    for what, why in compare_objects(view):
+    for what, why in (*compare_objects(view), *compare_drafts(view, opened.reader)):
         yield FsckFinding(state="index", what=what, why=why)
 
 

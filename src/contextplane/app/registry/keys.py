@@ -1,6 +1,6 @@
 """The keys of a store: making one, choosing the one that signs, and changing which keys are trusted.
 
-`KeyringMemory` is the newest keyring that this client saw: an older one is not accepted again.
+The keyring is folded from its first event in every process: no folded copy of it is stored.
 """
 
 import os
@@ -29,7 +29,6 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.ports.objects import StorageFull, StorageReadOnly
 from contextplane.trust.clock import next_event_time, seconds_behind
 from contextplane.trust.dsse import encode_base64
 from contextplane.trust.keyring import KeyNotTrusted, TrustedKeys, sign_change
@@ -38,22 +37,20 @@ from contextplane.trust.keyring_stream import append_change, follow_keyring
 from contextplane.trust.verify import CachedSignatureCheck
 
 if TYPE_CHECKING:
-    from contextplane.app.registry.memory import RegistryResigner
+    from contextplane.app.registry.memory import RegistryMemory, RegistryResigner
+    from contextplane.store.staging import StagedChanges
 
 __all__ = [
     "FirstKeyNeedsIssuer",
     "KeyAmbiguous",
     "KeyChangeInvalid",
     "KeyStore",
-    "KeyringMemory",
-    "KeyringMemoryInvalid",
     "NewKey",
     "SigningKeyUnclear",
     "keyring_name",
 ]
 
 
-_KEYRING_MEMORY = "keyring"
 _MIN_PREFIX = 8
 _CHECKPOINTS = "registry/checkpoints"
 _MAX_PEM = 64 * 1024
@@ -84,53 +81,11 @@ class KeyAmbiguous(ContextPlaneError):
     family: ClassVar[Family] = "usage"
 
 
-class KeyringMemoryInvalid(ContextPlaneError):
-    """The file in which this client keeps what it knows of the keyring cannot be read as that."""
-
-    code: ClassVar[str] = "keyring_memory_invalid"
-    family: ClassVar[Family] = "untrusted"
-
-
 class KeyChangeInvalid(ContextPlaneError):
     """A change of the keyring with a name or a text in it that no keyring can hold."""
 
     code: ClassVar[str] = "key_change_invalid"
     family: ClassVar[Family] = "usage"
-
-
-class KeyringMemory:
-    """Loads and saves the newest keyring that this client saw.
-
-    The file is beside the keys, not in the catalog: changing the catalog does not change it.
-    """
-
-    def __init__(self, files: FileKeys) -> None:
-        self._files = files
-
-    def load(self) -> TrustedKeys:
-        data = self._files.recall(_KEYRING_MEMORY)
-        if data is None:
-            return TrustedKeys()
-        try:
-            known = msgspec.json.decode(data, type=TrustedKeys)
-        except (msgspec.DecodeError, ContextPlaneError, UnicodeError, RecursionError):
-            known = TrustedKeys()
-        # Nothing is written here before there is an event: a file without one was tampered with.
-        if not known.seq:
-            raise KeyringMemoryInvalid(
-                "it was changed",
-                at=self._files.memory_path(_KEYRING_MEMORY),
-                hint="remove it to trust the catalog as it is",
-            )
-        return known
-
-    def save(self, keys: TrustedKeys) -> None:
-        # Another process may have seen more meanwhile.
-        if keys.seq <= self.load().seq:
-            return
-        # A store that cannot be written can still be read, and an act that is done stays done.
-        with suppress(StorageReadOnly, StorageFull):
-            self._files.remember(_KEYRING_MEMORY, msgspec.json.encode(keys))
 
 
 class NewKey(Value, frozen=True):
@@ -162,18 +117,31 @@ class KeyStore:
         """How many seconds the clock was behind the latest time on record at the last act, if more than a minute."""
         self.resigner: RegistryResigner | None = None
         """What signed the registry anew after the last change of the keyring here; None without a registry."""
-        self.memory = KeyringMemory(self.files)
+        self.origin = _origin_of(platform.store_id)
         self._passphrase = passphrase
         self._environment_key = environment_key
 
     @cached_property
+    def memory(self) -> "RegistryMemory":
+        """What this client knows of the registry and the keyring from before."""
+        from contextplane.app.registry.memory import RegistryMemory
+
+        return RegistryMemory(self.platform.client_state, self.origin)
+
+    @cached_property
     def keyring(self) -> TrustedKeys:
-        """The keys that are trusted now. A newer keyring is saved."""
-        known = self.memory.load()
+        """The keys that are trusted now. A newer keyring is remembered."""
         with self.platform.catalog.read() as view:
-            keys = follow_keyring(view.streams, known, self.check)
-        if keys != known:
-            self.memory.save(keys)
+            keys = self.follow(view.streams)
+        self.memory.save_keyring(keys)
+        return keys
+
+    def follow(self, streams: StreamsView) -> TrustedKeys:
+        """Verify the keyring of a view, from its first event or from what this process has verified."""
+        known = self.__dict__.get("keyring") or TrustedKeys(origin=self.origin)
+        keys = follow_keyring(streams, known, self.check)
+        if not known.seq:
+            self.memory.check_keyring(streams, keys)
         return keys
 
     @property
@@ -244,34 +212,45 @@ class KeyStore:
         )
 
     def _append(self, plan: Callable[[Timestamp], Sequence[Change]], signer: Signer) -> TrustedKeys:
-        with self.platform.catalog.write() as tx:
-            before = keys = follow_keyring(tx.streams, self.memory.load(), self.check)
-            clock, last = self.clock, self._latest_time(tx.streams, keys)
+        from contextplane.app.registry.memory import RegistryResigner
+        from contextplane.registry.streams import CHECKPOINTS, LOG
+        from contextplane.store.staging import StagedChanges
+
+        seen = self.memory.load()
+        with self.platform.catalog.read() as view:
+            staged = StagedChanges(view, unmoved=(LOG, CHECKPOINTS))
+            before = keys = self.follow(view.streams)
+            clock, last = self.clock, self._latest_time(view.streams, keys)
             self.behind = seconds_behind(clock, last)
             changes = plan(next_event_time(clock, last))
             _check_changes(changes)
+            keys = self._sealed(staged, keys, signer, next_event_time(clock, last))
             for change in changes:
-                last = next_event_time(clock, last)
+                last = next_event_time(clock, max(last, keys.as_of))
                 body = sign_change(keys, change, at=last, signer=signer)
-                keys = append_change(tx.streams, keys, body, self.check)
-            resigner = self._make_resigner(tx.streams)
-            if resigner is not None:
-                resigner.sign(tx, before, keys, check=self.check, signer=signer, now=clock)
-        self.memory.save(keys)
+                keys = append_change(staged.streams, keys, body, self.check)
+            resigner = RegistryResigner(self.memory, self.origin)
+            resigner.sign(staged, before, keys, check=self.check, signer=signer, now=clock, seen=seen)
+        staged.commit(self.platform.catalog)
+        self.memory.save_keyring(keys)
         self.keyring = keys
-        if resigner is not None:
-            resigner.save_checkpoint()
+        resigner.save_checkpoint()
         self.resigner = resigner
         return keys
 
-    def _make_resigner(self, streams: StreamsView) -> "RegistryResigner | None":
-        """Return what signs the registry anew after a change; None while there is no registry."""
-        if not streams.head(_CHECKPOINTS):
-            return None
-        # Loaded only where there is a registry.
-        from contextplane.app.registry.memory import RegistryResigner
+    def _sealed(self, changes: "StagedChanges", keys: TrustedKeys, signer: Signer, now: Timestamp) -> TrustedKeys:
+        """Return the keyring of this format. One of the first format is sealed if nothing was registered with it."""
+        from contextplane.registry.first_format import StoreNotSealed
+        from contextplane.registry.resign import seal
+        from contextplane.registry.streams import LOG
 
-        return RegistryResigner(self.files, self.platform.store_id)
+        if keys.seq and keys.sealed is None and changes.streams.head(LOG):
+            raise StoreNotSealed(
+                "it has the first format, which is only read",
+                at=LOG,
+                hint="an owner seals it: ctx verify --registry --sign --key OWNER",
+            )
+        return seal(changes, keys, check=self.check, signer=signer, now=now)
 
     def _latest_time(self, streams: StreamsView, keys: TrustedKeys) -> Timestamp:
         """Return the latest time on record. A registry event is never later than the keyring after it."""
@@ -280,10 +259,8 @@ class KeyStore:
         # Loaded only where there is a registry.
         from contextplane.registry.authority import KeyringHistory
         from contextplane.registry.log import REGISTRY_LOG
-        from contextplane.registry.streams import origin_of
 
-        origin = origin_of(self.platform.store_id)
-        return REGISTRY_LOG.latest_time(streams, KeyringHistory.of(streams, keys), self.check, origin)
+        return REGISTRY_LOG.latest_time(streams, KeyringHistory.of(streams, keys), self.check, self.origin)
 
     def signer(self, which: str | None = None) -> Ed25519Signer:
         """Return the signer: the named key, else the one of the environment, else the only one of the store."""
@@ -342,6 +319,12 @@ class KeyStore:
     def _open_signer(self, data: bytes, at: str) -> Ed25519Signer:
         passphrase = self._passphrase() if b"BEGIN ENCRYPTED " in data else None
         return signer_from_pem(data, passphrase, at=at)
+
+
+def _origin_of(store_id: str) -> str:
+    from contextplane.registry.streams import origin_of
+
+    return origin_of(store_id)
 
 
 def _check_changes(changes: Sequence[Change]) -> None:

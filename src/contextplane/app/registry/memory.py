@@ -1,32 +1,34 @@
-"""The highest checkpoint of the registry that this client saw, in `.ctx/keys/registry.json`.
+"""What this client knows of a registry from before: its origin, the highest checkpoint, the keyring's end.
 
-The client keeps it outside the catalog: so it notices a registry that was rolled back, forked or rewritten. Load it
-before a view is opened: another process may see and save more while the view stays as it is.
+It is kept outside of the store (`ClientState`), so that an old copy of the whole store, put back in its place, is
+noticed. Load it before a view is opened: another process may see and save more while the view stays as it is.
 
-`RegistryResigner` signs the registry anew after a change of the keyring, in the same transaction.
+A root of trust that the user named comes first: keys that must have vouched for the keyring, or a checkpoint that the
+registry must continue.
+
+`RegistryResigner` signs the registry anew after a change of the keyring, among the same changes.
 """
 
-from contextlib import suppress
 from typing import ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
-from contextplane.adapters.files.key_files import FileKeys
+from contextplane.adapters.files.client_state import ClientState, StoreMemory
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.ids import Digest
 from contextplane.model.timestamp import NO_TIME, Timestamp
-from contextplane.model.value import Document
-from contextplane.ports.catalog import Transaction
+from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.ports.objects import StorageFull, StorageReadOnly
+from contextplane.registry.log import LogChanges
 from contextplane.registry.resign import resign_after_keyring_change
-from contextplane.registry.streams import origin_of
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
 from contextplane.trust.merkle_log import VerifiedCheckpoint
 
-__all__ = ["RegistryMemory", "RegistryMemoryInvalid", "RegistryResigner"]
+__all__ = ["RegistryMemory", "RegistryMemoryInvalid", "RegistryResigner", "StoreReplaced"]
 
-_MEMORY = "registry"
+_HINT = "the catalog was replaced; restore it from a copy"
 
 
 class RegistryMemoryInvalid(ContextPlaneError):
@@ -36,42 +38,81 @@ class RegistryMemoryInvalid(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
-class _StoredNote(Document, frozen=True):
-    """The signed note itself: two notes that contradict each other prove that their signer cheated."""
+class StoreReplaced(ContextPlaneError):
+    """Another store is where this client knew one."""
 
-    note: str
+    code: ClassVar[str] = "store_replaced"
+    family: ClassVar[Family] = "untrusted"
 
 
 class RegistryMemory:
-    """Loads and saves the highest checkpoint of one store's registry."""
+    """Loads and saves what is known of one store's registry."""
 
-    def __init__(self, files: FileKeys) -> None:
-        self._files = files
+    def __init__(self, state: ClientState, origin: str) -> None:
+        self._state = state
+        self._origin = origin
 
     def load(self) -> Checkpoint | None:
         """Load the highest checkpoint that was saved; None if there is none."""
-        data = self._files.recall(_MEMORY)
-        if data is None:
+        memory = self._load()
+        if not memory.note:
             return None
         try:
-            note = msgspec.json.decode(data, type=_StoredNote).note
-            return Checkpoint.parse(note.rpartition("\n\n")[0] + "\n")
-        except (msgspec.DecodeError, ContextPlaneError, UnicodeError, RecursionError) as error:
+            return Checkpoint.parse(memory.note.rpartition("\n\n")[0] + "\n")
+        except ContextPlaneError as error:
             raise RegistryMemoryInvalid(
-                "it was changed",
-                at=self._files.memory_path(_MEMORY),
-                hint="remove it to trust the catalog as it is",
+                "it was changed", at=self._state.path, hint="remove it to trust the catalog as it is"
             ) from error
 
     def save(self, verified: VerifiedCheckpoint | None) -> None:
         """Save a checkpoint that is consistent with the loaded one. A lower one changes nothing."""
         if verified is None:
             return
+
+        def change(memory: StoreMemory) -> StoreMemory:
+            saved = Checkpoint.parse(memory.note.rpartition("\n\n")[0] + "\n") if memory.note else None
+            if saved is not None and _height(saved) >= _height(verified.checkpoint):
+                return memory
+            return replace(memory, origin=self._origin, note=verified.note.decode())
+
+        # A client that cannot remember can still read, and an act that is done stays done.
         saved = self.load()
         if saved is None or _height(saved) < _height(verified.checkpoint):
-            # A store that cannot be written can still be read, and an act that is done stays done.
-            with suppress(StorageReadOnly, StorageFull):
-                self._files.remember(_MEMORY, msgspec.json.encode(_StoredNote(note=verified.note.decode())))
+            self._state.update(change)
+
+    def check_keyring(self, streams: StreamsView, keys: TrustedKeys) -> None:
+        """Refuse a keyring that lost or changed a part of the one that this client saw."""
+        memory = self._load()
+        if keys.seq < memory.keyring_seq:
+            raise KeyringRolledBack(
+                f"{keys.seq} events, and {memory.keyring_seq} were seen before", at=STREAM, hint=_HINT
+            )
+        if memory.keyring_seq:
+            known = next(iter(streams.read(STREAM, after=memory.keyring_seq - 1)), None)
+            if known is None or Digest.of(known.body).hex != memory.keyring_head:
+                raise KeyringRewritten(f"event {memory.keyring_seq} is another one than before", at=STREAM, hint=_HINT)
+
+    def save_keyring(self, keys: TrustedKeys) -> None:
+        """Remember the end of a keyring. An earlier one changes nothing."""
+        if keys.seq <= self._load().keyring_seq:
+            return
+
+        def change(memory: StoreMemory) -> StoreMemory:
+            if keys.seq <= memory.keyring_seq:
+                return memory
+            return replace(memory, origin=self._origin, keyring_seq=keys.seq, keyring_head=keys.head)
+
+        self._state.update(change)
+
+    def _load(self) -> StoreMemory:
+        memory = self._state.load()
+        if memory.origin and memory.origin != self._origin:
+            raise StoreReplaced(
+                f"this client knew {memory.origin} here, and the store is {self._origin}",
+                at=memory.path,
+                hint=f"if you put it there, remove {self._state.path}",
+            )
+        return memory
 
 
 def _height(checkpoint: Checkpoint) -> tuple[int, Timestamp]:
@@ -84,32 +125,34 @@ class RegistryResigner:
     A registry that cannot be signed stops no change: a key can be revoked in any state of the log.
     """
 
-    def __init__(self, files: FileKeys, store_id: str) -> None:
+    def __init__(self, memory: RegistryMemory, origin: str) -> None:
         self.refusal: ContextPlaneError | None = None
-        self._memory = RegistryMemory(files)
-        self._origin = origin_of(store_id)
+        self._memory = memory
+        self._origin = origin
         self._fresh: VerifiedCheckpoint | None = None
 
     def sign(  # noqa: PLR0913  all parts of the act
         self,
-        tx: Transaction,
+        changes: LogChanges,
         before: TrustedKeys,
         after: TrustedKeys,
         *,
         check: SignatureCheck,
         signer: Signer,
         now: Timestamp,
+        seen: Checkpoint | None,
     ) -> None:
+        """Sign the registry among the changes. `seen`: what this client knew before they were begun."""
         try:
             self._fresh = resign_after_keyring_change(
-                tx,
+                changes,
                 before=before,
                 after=after,
                 check=check,
                 signer=signer,
                 now=now,
                 origin=self._origin,
-                seen=self._memory.load(),  # no other process writes now, so none saw more than is here
+                seen=seen,
             )
         except ContextPlaneError as error:
             if error.family not in {"untrusted", "refused"}:
@@ -117,5 +160,5 @@ class RegistryResigner:
             self.refusal = error
 
     def save_checkpoint(self) -> None:
-        """Save the new checkpoint, after the transaction."""
+        """Save the new checkpoint, after the commit."""
         self._memory.save(self._fresh)

@@ -6,7 +6,7 @@ from functools import partial
 
 from contextplane.app.packs.files import official_number
 from contextplane.app.registry.catalogs import catalogs_on_record
-from contextplane.app.registry.session import RegistrySession, SignedBy
+from contextplane.app.registry.session import RegistrySession, SignedBy, retry_conflicts
 from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import Overlay
 from contextplane.model.ids import Digest, PackRef
@@ -82,6 +82,7 @@ class PinResult(Value, frozen=True):
     overlays: tuple[PackRef, ...] = ()
 
 
+@retry_conflicts
 def pin_version(session: RegistrySession, environment: str, ref: PackRef, by: SignedBy) -> PinResult:
     """Pin a version. Overlays must apply to the pack that is pinned in the environment.
 
@@ -109,6 +110,7 @@ def pin_version(session: RegistrySession, environment: str, ref: PackRef, by: Si
     )
 
 
+@retry_conflicts
 def unpin(session: RegistrySession, environment: str, base_id: str, overlay: str | None, by: SignedBy) -> PinResult:
     """Unpin an id; `overlay`: only that overlay of it. Overlays stay pinned when their pack is unpinned."""
     with session.write(by.signer) as writer:
@@ -179,6 +181,7 @@ def roll_back(session: RegistrySession, environment: str, base_id: str, version:
     )
 
 
+@retry_conflicts
 def promote(session: RegistrySession, environment: str, base_id: str, by: SignedBy) -> PinResult:
     """Promote the pinned version: its release gates passed, and no incident is open."""
     with session.read() as reader:
@@ -201,11 +204,12 @@ def promote(session: RegistrySession, environment: str, base_id: str, by: Signed
 def environments_pinning(session: RegistrySession, ref: PackRef) -> tuple[str, ...]:
     """List the environments that pin a version of a pack or a catalog."""
     with session.read() as reader:
-        names = [name for name in reader.streams.names(PINS) if name.endswith(f"/{ref.pack_id}")]
+        names = [name for name in reader.names(PINS) if name.endswith(f"/{ref.pack_id}")]
         environments = [name.removeprefix(PINS).partition("/")[0] for name in names]
         return tuple(environment for environment in environments if reader.pins(environment, ref.pack_id).base == ref)
 
 
+@retry_conflicts
 def set_alias(session: RegistrySession, ref: PackRef, alias: str, by: SignedBy) -> None:
     """Set an alias of a version, a name for people. It names one version at a time."""
     if not alias[:1].isalpha():
@@ -222,6 +226,7 @@ def drop_alias(session: RegistrySession, base_id: str, alias: str, by: SignedBy)
     session.act(by.signer, [planned])
 
 
+@retry_conflicts
 def set_protection(session: RegistrySession, environment: str, *, protected: bool, by: SignedBy) -> bool:
     """Open an environment, or protect it again; return whether that changed anything."""
     with session.write(by.signer) as writer:
@@ -267,7 +272,7 @@ def _overlay_hint(reader: RegistryReader, environment: str, base_id: str) -> Ite
     try:
         yield
     except PinNotFound as error:
-        for name in reader.streams.names(f"{PINS}{environment}/"):
+        for name in reader.names(f"{PINS}{environment}/"):
             state = reader.pins(environment, name.rpartition("/")[2])
             if any(overlay.id == base_id for overlay in state.pins.overlays):
                 error.hint = f"it is an overlay: ctx unpin {environment} {state.base_id} --overlay {base_id}"

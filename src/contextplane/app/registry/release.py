@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from contextplane.app.packs.files import official_number
 from contextplane.app.registry.catalogs import published_catalogs
-from contextplane.app.registry.session import RegistrySession, SignedBy
+from contextplane.app.registry.session import RegistrySession, SignedBy, retry_conflicts
 from contextplane.authoring.artifacts import judge
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.source_file import NamedFile
@@ -20,6 +20,7 @@ from contextplane.registry.errors import ArtifactUnknown, VersionUnknown
 from contextplane.registry.events import (
     Deprecated,
     Drafted,
+    DraftListed,
     GoldenOutcome,
     Linted,
     Review,
@@ -49,7 +50,7 @@ from contextplane.registry.reviews import (
     check_reviewer,
     needed_roles,
 )
-from contextplane.registry.streams import artifact_stream, predecessor, version_stream, versions_of
+from contextplane.registry.streams import artifact_stream, drafts_stream, predecessor, version_stream, versions_of
 from contextplane.registry.writer import AppendResult, PlannedChange
 from contextplane.trust.dsse import IN_TOTO, Envelope, Statement, make_envelope
 from contextplane.trust.keyring import IssuerNotFound
@@ -113,12 +114,13 @@ def run_gates(
     base: Json = None
     if isinstance(artifact.document, Overlay):
         with session.read() as reader:
-            known = versions_of(reader.streams, artifact.document.base_pack_id)
+            known = versions_of(reader, artifact.document.base_pack_id)
             newest = reader.version(known[-1]) if known else None
         base = session.artifact(newest.digest).value if newest is not None else None
     return judge(artifact.kind, artifact.value, environment, base=base, identify=official_number)
 
 
+@retry_conflicts
 def record_draft(
     session: RegistrySession,
     value: Json,
@@ -148,6 +150,11 @@ def record_draft(
                 kind=artifact.kind, id=artifact.ref.pack_id, version=artifact.ref.version, issuer=artifact.issuer
             )
             planned.append(PlannedChange(stream=stream, change=change, reason="recorded by its author"))
+            if artifact.digest not in writer.reader.drafts(artifact.ref):
+                listed = DraftListed(digest=str(artifact.digest))
+                planned.append(
+                    PlannedChange(stream=drafts_stream(artifact.ref), change=listed, reason="recorded by its author")
+                )
         else:
             check_recorded(state, artifact)
         if report.passed:
@@ -192,6 +199,7 @@ def _read_candidate(
     return state, artifact
 
 
+@retry_conflicts
 def review(session: RegistrySession, target: str, role: str, verdict: Verdict, by: SignedBy) -> ActResult:
     """Approve or reject exactly these bytes, in a role."""
     digest = find_candidate(session, target)[0].digest
@@ -205,6 +213,7 @@ def review(session: RegistrySession, target: str, role: str, verdict: Verdict, b
         return _act_result(writer.reader.artifact(digest), appended)
 
 
+@retry_conflicts
 def sign(session: RegistrySession, target: str, by: SignedBy) -> ActResult:
     """Add a signature of the issuer to these bytes. A key that signed already changes nothing."""
     digest = session.candidate_digest(target)
@@ -240,6 +249,7 @@ def sign(session: RegistrySession, target: str, by: SignedBy) -> ActResult:
         return _act_result(writer.reader.artifact(digest), appended)
 
 
+@retry_conflicts
 def publish(
     session: RegistrySession, target: str, by: SignedBy, environment: EnvironmentDescription | None = None
 ) -> ActResult:
@@ -277,6 +287,7 @@ def publish(
     )
 
 
+@retry_conflicts
 def withdraw_draft(session: RegistrySession, target: str, by: SignedBy) -> ActResult:
     """Withdraw a draft, which is then no candidate until it is recorded again.
 
@@ -292,6 +303,7 @@ def withdraw_draft(session: RegistrySession, target: str, by: SignedBy) -> ActRe
         return _act_result(writer.reader.artifact(digest), appended)
 
 
+@retry_conflicts
 def withdraw(session: RegistrySession, ref: PackRef, how: Stage, by: SignedBy) -> ActResult:
     """Deprecate or revoke a version. Neither can be undone; doing it again changes nothing."""
     with session.write(by.signer) as writer:
@@ -308,7 +320,7 @@ def withdraw(session: RegistrySession, ref: PackRef, how: Stage, by: SignedBy) -
 def _previous_version(session: RegistrySession, ref: PackRef) -> Candidate | None:
     """Return the highest published version below `ref`, revoked ones included; None if there is none."""
     with session.read() as reader:
-        before = predecessor(reader.streams, ref)
+        before = predecessor(reader, ref)
         version = reader.version(before) if before is not None else None
     return session.artifact(version.digest) if version is not None else None
 

@@ -12,7 +12,6 @@ from contextplane.registry.resolution import CatalogSnapshot, Resolution, Resolv
 from contextplane.registry.resolve import ResolveContext, prove_event, resolve
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.compatibility import RuntimeCapabilities
-from contextplane.trust.keyring_stream import follow_keyring
 from contextplane.trust.verify import TrustContext
 
 __all__ = ["load_for_replay", "pinned_version", "resolve_request"]
@@ -59,9 +58,9 @@ def resolve_request(
 @contextmanager
 def _open_snapshot(session: RegistrySession) -> Iterator[tuple[CatalogSnapshot, TrustContext, Checkpoint | None]]:
     """Open the registry for reading; yield it with the trust context and the checkpoint seen before."""
-    seen, known, check = session.memory.load(), session.keys.keyring, session.keys.check
+    seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
     with session.platform.catalog.read() as view:
-        keys = follow_keyring(view.streams, known, check)
+        keys = session.keys.follow(view.streams)
         opened = open_registry(view, keys, check, origin=session.origin, seen=seen)
         session.memory.save(opened.newest)
         trust_context = TrustContext(keyring=keys, check=check, now=session.keys.clock)

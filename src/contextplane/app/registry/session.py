@@ -1,32 +1,34 @@
 """A session with the registry of a store: reads it with the trusted keyring, and acts with a key."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial, wraps
+from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
 
 from contextplane.app.registry.keys import KeyStore
-from contextplane.app.registry.memory import RegistryMemory
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest, PackRef, UnpinnedRef
 from contextplane.model.json.canonical import Json
-from contextplane.ports.catalog import Transaction
+from contextplane.ports.catalog import StreamConflict, Transaction
 from contextplane.ports.keys import Signer
 from contextplane.registry.artifacts import Candidate, read_artifact
 from contextplane.registry.errors import ArtifactUnknown
-from contextplane.registry.open import check_continuity, open_registry
+from contextplane.registry.open import open_registry
 from contextplane.registry.pin_state import AliasNotFound
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import EvaluationReport, GoldenCases, GoldenResult, ReleaseGates
-from contextplane.registry.streams import origin_of
-from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter, draft_root
+from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.store.event_stream import commit_recorded
-from contextplane.trust.keyring_stream import follow_keyring
+from contextplane.store.staging import StagedChanges
+from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 
-__all__ = ["AppendResult", "ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy"]
+__all__ = ["AppendResult", "ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy", "retry_conflicts"]
 
 _DIGEST = "sha256:"
+_TRIES = 16
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ArtifactAmbiguous(ContextPlaneError):
@@ -63,6 +65,19 @@ class _NoEvaluations:
         return None
 
 
+def retry_conflicts(act: Callable[P, R]) -> Callable[P, R]:
+    """Let an act be done again when another process was faster: it decides anew, by what is there now."""
+
+    @wraps(act)
+    def retried(*args: P.args, **kwargs: P.kwargs) -> R:
+        for _ in range(_TRIES):
+            with suppress(StreamConflict):
+                return act(*args, **kwargs)
+        return act(*args, **kwargs)
+
+    return retried
+
+
 def _record_objects(objects: Sequence[IndexedObject], tx: Transaction) -> None:
     for indexed in objects:
         tx.objects.record(indexed)
@@ -83,8 +98,8 @@ class RegistrySession:
     ) -> None:
         self.keys = keys
         self.platform = keys.platform
-        self.memory = RegistryMemory(keys.files)
-        self.origin = origin_of(keys.platform.store_id)
+        self.memory = keys.memory
+        self.origin = keys.origin
         self.golden: GoldenCases = golden or _StoredGoldenCases(self)
         self.evaluations: ReleaseGates = evaluations or _NoEvaluations()
         self._reader: RegistryReader | None = None
@@ -98,41 +113,56 @@ class RegistrySession:
         if self._reader is not None:
             yield self._reader
             return
-        seen, known = self.memory.load(), self.keys.keyring
+        seen, _ = self.memory.load(), self.keys.keyring
         with self.platform.catalog.read() as view:
-            keys = follow_keyring(view.streams, known, self.keys.check)
+            keys = self.keys.follow(view.streams)
             opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen)
             self.memory.save(opened.newest)
-            self._reader = opened.reader
-            try:
+            with self._sharing(opened.reader):
                 yield opened.reader
-            finally:
-                self._reader = None
+
+    @contextmanager
+    def _sharing(self, reader: RegistryReader) -> Iterator[None]:
+        """Let calls of `read` within the block use this reader."""
+        self._reader = reader
+        try:
+            yield
+        finally:
+            self._reader = None
 
     @contextmanager
     def write(self, signer: Signer, stored: Sequence[bytes] = ()) -> Iterator[RegistryWriter]:
-        """Write to the registry in one transaction. `stored`: objects to put before, which the events name.
+        """Write to the registry by one act. `stored`: objects to put before, which the events name.
 
-        Objects that no event comes to name are garbage, and are collected later.
+        The block decides and signs by one snapshot, while others may write. What it appended is committed after it;
+        `StreamConflict` if the registry moved meanwhile. Objects that no event comes to name are garbage, and are
+        collected later.
         """
-        seen, known = self.memory.load(), self.keys.keyring
+        seen, _ = self.memory.load(), self.keys.keyring
         with self.platform.objects.batch() as batch:
             recorded = [
                 IndexedObject(digest=batch.put(data), kind="blob", size=len(data), traced=True) for data in stored
             ]
             if recorded:
                 commit_recorded(batch, self.platform.catalog, partial(_record_objects, recorded))
-            with self.platform.catalog.write() as tx:
-                keys = follow_keyring(tx.streams, known, self.keys.check)
+            with self.platform.catalog.read() as view:
+                staged = StagedChanges(view, unmoved=(KEYRING_STREAM,))
                 writer = RegistryWriter(
-                    tx, keys=keys, check=self.keys.check, signer=signer, now=self.keys.clock, origin=self.origin
+                    staged,
+                    keys=self.keys.follow(view.streams),
+                    check=self.keys.check,
+                    signer=signer,
+                    now=self.keys.clock,
+                    origin=self.origin,
+                    seen=seen,
                 )
-                check_continuity(tx.streams, writer.newest, seen)
-                writer.reader.seen = seen
                 self.keys.behind = writer.behind
-                yield writer
+                with self._sharing(writer.reader):
+                    yield writer
+            staged.commit(self.platform.catalog)
         self.memory.save(writer.newest)
 
+    @retry_conflicts
     def act(self, signer: Signer, planned: Sequence[PlannedChange], stored: Sequence[bytes] = ()) -> AppendResult:
         """Append these events, with the objects that they name."""
         with self.write(signer, stored) as writer:
@@ -150,10 +180,8 @@ class RegistrySession:
         if target.startswith(_DIGEST) and "@" not in target:
             return Digest.parse(target)
         ref = PackRef.parse(target)
-        with self.platform.catalog.read() as view:
-            digests = [digest for _, digest in view.objects.roots(draft_root(ref))]
         with self.read() as reader:
-            digests = [digest for digest in digests if reader.artifact(digest).stage != "withdrawn"]
+            digests = reader.candidates(ref)
         if not digests:
             raise ArtifactUnknown("it is not recorded", at=target, hint="'ctx lint FILE --record' records it")
         if len(digests) > 1:

@@ -20,7 +20,7 @@ from contextplane.registry.events import (
     Review,
     VerifiedEvent,
 )
-from contextplane.registry.streams import PINS, versions_of
+from contextplane.registry.streams import ARTIFACTS, PINS, versions_of
 from contextplane.registry.version_state import VersionState
 from contextplane.registry.version_view import (
     GateSummary,
@@ -33,7 +33,6 @@ from contextplane.registry.version_view import (
     read_gate_summary,
     version_summary,
 )
-from contextplane.registry.writer import DRAFTS
 from contextplane.trust.dsse import IN_TOTO, Envelope
 
 __all__ = [
@@ -80,15 +79,13 @@ def list_versions(session: RegistrySession, base_id: str = "") -> tuple[VersionS
     """List every published version, of one id or of all, sorted by id and number."""
     with session.read() as reader:
         pins = list_pins(reader)
-        return tuple(version_summary(reader, ref, pins) for ref in versions_of(reader.streams, base_id))
+        return tuple(version_summary(reader, ref, pins) for ref in versions_of(reader, base_id))
 
 
 def list_drafts(session: RegistrySession) -> tuple[ArtifactState, ...]:
     """List every recorded artifact that is neither published nor withdrawn, sorted by id and number."""
-    with session.platform.catalog.read() as view:
-        digests = [digest for _, digest in view.objects.roots(DRAFTS)]
     with session.read() as reader:
-        states = [reader.artifact(digest) for digest in digests]
+        states = [reader.artifact(Digest(name.removeprefix(ARTIFACTS))) for name in reader.names(ARTIFACTS)]
         recorded = [state for state in states if state.stage != "withdrawn"]
         unpublished = [state for state in recorded if not is_published(reader, state)]
     return tuple(
