@@ -194,6 +194,8 @@ class AliasState(Value, frozen=True):
         version = change.version if isinstance(change, AliasSet) else None
         if isinstance(change, AliasDropped):
             version = dict(self.aliases).get(change.alias)
+            if version is None:
+                raise AliasNotFound(f"no alias of {self.base_id} is called that", at=change.alias)
         return Scope(version=None if version is None else PackRef(self.base_id, version))
 
     def after_event(self, verified: VerifiedEvent) -> "AliasState":
@@ -205,8 +207,7 @@ class AliasState(Value, frozen=True):
                 (doubtful.add if verified.by.revoked else doubtful.discard)(change.alias)
             case AliasDropped():
                 doubtful.discard(change.alias)
-                if aliases.pop(change.alias, None) is None:
-                    raise AliasNotFound(f"no alias of {self.base_id} is called that", at=change.alias)
+                aliases.pop(change.alias, None)
             case _:
                 raise EventInvalid(f"{kind_of(change)} is no change of aliases", at=verified.event.subject)
         known = tuple(sorted(aliases.items()))

@@ -87,11 +87,15 @@ class ResolvedDocument(Value, frozen=True):
 
 
 class EventProof(Value, frozen=True):
-    """An event that the decision depends on: its place in its stream and log, and the path to the root."""
+    """An event that the decision depends on: its place in its stream and log, and the path to the root.
+
+    `previous`: the digest of the event before it in its stream, which its entry in the log names, too.
+    """
 
     stream: str
     seq: int
     event: str
+    previous: str | None
     entry: int
     path: tuple[bytes, ...]
 

@@ -280,8 +280,11 @@ def prove_event(verified: VerifiedEvent, checkpoint: Checkpoint, snapshot: Regis
     event = verified.event
     try:
         path = snapshot.inclusion(event.entry, checkpoint.size) if event.entry < checkpoint.size else ()
-        leaf = leaf_hash(entry_body(event_entry(verified)))
+        entry = event_entry(verified)
+        leaf = leaf_hash(entry_body(entry))
         verify_inclusion(leaf, event.entry, checkpoint.size, root=checkpoint.root, proof=path)
     except InclusionRefuted as error:
         raise error.under(f"{event.subject}@{event.seq}") from None
-    return EventProof(stream=event.subject, seq=event.seq, event=verified.digest, entry=event.entry, path=path)
+    return EventProof(
+        stream=entry.stream, seq=entry.seq, event=entry.event, previous=entry.previous, entry=event.entry, path=path
+    )

@@ -6,14 +6,22 @@ was staged. `commit` appends everything in one transaction of the catalog: a str
 meanwhile is a `StreamConflict`, and nothing is written.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from contextplane.model.catalog import Event, IndexedObject, StoredEvent
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import Catalog, MarksView, StreamConflict, StreamsView, View
 from contextplane.ports.indexes import ObjectIndexView
 
-__all__ = ["StagedChanges", "StagedMarks", "StagedObjects", "StagedStreams"]
+__all__ = ["StagedChanges", "StagedMarks", "StagedObjects", "StagedStreams", "retry_conflicts"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_TRIES = 32
 
 
 class StagedStreams:
@@ -122,3 +130,16 @@ class StagedChanges:
                 tx.objects.keep(name, target)
             for name in self.objects.released:
                 tx.objects.release(name)
+
+
+def retry_conflicts(act: Callable[P, R]) -> Callable[P, R]:
+    """Let an act be done again when another process was faster: it decides anew, by what is there now."""
+
+    @wraps(act)
+    def retried(*args: P.args, **kwargs: P.kwargs) -> R:
+        for _ in range(_TRIES):
+            with suppress(StreamConflict):
+                return act(*args, **kwargs)
+        return act(*args, **kwargs)
+
+    return retried

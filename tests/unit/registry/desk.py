@@ -56,7 +56,7 @@ ROLES = {
     "dat": ("data", "log"),
     "eva": ("evaluation", "log", "support_ops"),
     "pub": ("log", "publisher"),
-    "ops": ("environment:prod", "environment:staging", "log", "operator"),
+    "ops": ("environment:dev", "environment:prod", "environment:staging", "log", "operator"),
 }
 REVIEWERS = {"architecture": "arch", "security": "sec", "data": "dat", "evaluation": "eva", "support_ops": "eva"}
 NARROWER = {"at": "/policy_layer/guardrails/redaction_rules/-", "value": "aadhaar"}

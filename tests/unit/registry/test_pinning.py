@@ -337,7 +337,7 @@ def test_what_is_promoted_is_what_is_pinned_when_it_is_promoted(here: Office) ->
     here.pin("prod", PACK)
     here.observe(PackRef.parse(PACK), "prod")
     desk = RegistrySession(here.desk.keys, evaluations=PinsMeanwhile(here, SECOND))
-    assert code(lambda: promote(desk, "prod", SUPPORT, here.by("ops"))) == "stream_conflict"
+    assert code(lambda: promote(desk, "prod", SUPPORT, here.by("ops"))) == "promotion_not_observed"
 
 
 @proves("context-pack:lifecycle:promoted-or-rolled-back")

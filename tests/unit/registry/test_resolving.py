@@ -57,7 +57,8 @@ def test_the_full_example_is_resolved_by_its_reference_with_all_that_proves_it()
 def test_the_proof_can_be_checked_by_anybody_who_has_the_checkpoint() -> None:
     proof = Releases().with_example().resolve().proof
     for event in proof.events:
-        leaf = leaf_hash(entry_body(LogEntry(event=event.event, seq=event.seq, stream=event.stream)))
+        entry = LogEntry(event=event.event, seq=event.seq, stream=event.stream, previous=event.previous)
+        leaf = leaf_hash(entry_body(entry))
         verify_inclusion(leaf, event.entry, proof.checkpoint.size, root=proof.checkpoint.root, proof=event.path)
     assert proof.checkpoint.text.encode() in proof.note
 

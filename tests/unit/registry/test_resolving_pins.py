@@ -17,6 +17,7 @@ from tests.support.cases import cases
 from tests.unit.authoring.changes import WIDENING, overlay
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import CATALOG, OVERLAY, PACK, Bent, Releases, envelope_of
+from tests.unit.registry.world import PEOPLE
 from tests.unit.trust.world import key_of, revoke, trust
 
 OTHER = PackRef.parse("ctxpack.support@2.0.0")
@@ -105,7 +106,8 @@ def changing(at: str, value: object, **fields: object) -> dict[str, Any]:
 def test_an_overlay_is_admitted_like_a_pack_and_may_only_constrain(value: dict[str, Any], expected: str) -> None:
     registry = Releases().with_example()
     signers = ("stranger",) if value["issuer"] == "tenant_globex" else ("signer",)
-    registry.keyring_change(trust(key_of("pub"), "tenant_globex", "publisher"))
+    for name in ("pub", "arch", "sec", "dat", "eva"):
+        registry.keyring_change(trust(key_of(name), "tenant_globex", *PEOPLE[name]))
     ref = registry.release(value, "overlay", envelope=envelope_of(*signers))
     registry.pin_here(ref, PACK.pack_id)
     assert registry.ends() == expected

@@ -11,7 +11,7 @@ from contextplane.app.registry.audit import audit_registry
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
-from contextplane.registry.streams import ARTIFACTS, LOG
+from contextplane.registry.streams import ARTIFACTS, DRAFTS, LOG
 from contextplane.trust.keyring_events import ThresholdChange
 from tests.postgres import shared_url
 from tests.unit.authoring.packs import EXAMPLE
@@ -120,7 +120,7 @@ def test_a_key_that_acts_while_it_is_revoked_did_so_under_the_checkpoint_or_not_
     assert set(ended) <= {True, "registry_signer_untrusted"}
     result = audit_registry(here.desk, lambda _size, _events: None)
     assert (result.problems, result.by_revoked) == ((), 0)
-    assert here.streams()[LOG] == LINT_TO_PUBLISHED + ended.count(True)
+    assert here.streams()[LOG] == LINT_TO_PUBLISHED + 1 + known + 2 + ended.count(True)
 
 
 def recording(number: int) -> Callable[[Office], object]:
@@ -132,5 +132,7 @@ def test_sixteen_writers_at_once_all_get_their_turn_and_the_log_is_whole(place: 
     assert at_once(settings, here, [recording(number) for number in range(1, 17)]) == ["linted"] * 16
     with here.desk.read() as reader:
         entries = list(reader.streams.read(LOG))
-        positions = [event.event.entry for name in reader.streams.names(ARTIFACTS) for event in reader.history(name)]
-    assert sorted(positions) == list(range(len(entries))) == list(range(32))
+        names = [*reader.names(ARTIFACTS), *reader.names(DRAFTS)]
+        positions = [event.event.entry for name in names for event in reader.history(name)]
+        changes = reader.keyrings.now.seq
+    assert sorted(positions) == list(range(changes, len(entries))) == list(range(changes, changes + 3 * 16))

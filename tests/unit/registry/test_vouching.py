@@ -14,6 +14,7 @@ from tests.support.cases import cases
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import CATALOG, OVERLAY, PACK, TENANT, Releases, Walk
 from tests.unit.registry.test_rogues import Odd, problems, rogue
+from tests.unit.registry.world import ISSUER
 from tests.unit.trust.world import day, key_of, revoke, rotate, trust
 
 NEXT = with_changes([{"at": "/pack_meta/pack_version", "value": "1.1.0"}])
@@ -240,7 +241,7 @@ def test_without_the_approval_of_a_revoked_key_it_waits_for_another_and_its_hist
         7,
         "signed",
     )
-    registry.keyring_change(trust(key_of("second"), TENANT, "security"))
+    registry.keyring_change(trust(key_of("second"), ISSUER, "security"))
     registry.review("second", data, "security")
     registry.sign(data)
     with registry.reading() as reader:

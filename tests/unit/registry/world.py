@@ -44,7 +44,7 @@ PEOPLE: dict[str, tuple[str, ...]] = {
     "dat": ("data", "log"),
     "eva": ("evaluation", "log", "support_ops"),
     "pub": ("log", "publisher"),
-    "ops": ("environment:prod", "environment:staging", "log", "operator"),
+    "ops": ("environment:dev", "environment:prod", "environment:staging", "log", "operator"),
 }
 
 

@@ -212,6 +212,11 @@ class KeyStore:
         )
 
     def _append(self, plan: Callable[[Timestamp], Sequence[Change]], signer: Signer) -> TrustedKeys:
+        from contextplane.store.staging import retry_conflicts
+
+        return retry_conflicts(self._append_once)(plan, signer)
+
+    def _append_once(self, plan: Callable[[Timestamp], Sequence[Change]], signer: Signer) -> TrustedKeys:
         from contextplane.app.registry.memory import RegistryResigner
         from contextplane.registry.streams import CHECKPOINTS, LOG
         from contextplane.store.staging import StagedChanges

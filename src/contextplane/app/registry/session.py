@@ -1,16 +1,16 @@
 """A session with the registry of a store: reads it with the trusted keyring, and acts with a key."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial, wraps
-from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 from contextplane.app.registry.keys import KeyStore
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest, PackRef, UnpinnedRef
 from contextplane.model.json.canonical import Json
-from contextplane.ports.catalog import StreamConflict, Transaction
+from contextplane.ports.catalog import Transaction
 from contextplane.ports.keys import Signer
 from contextplane.registry.artifacts import Candidate, read_artifact
 from contextplane.registry.errors import ArtifactUnknown
@@ -20,15 +20,12 @@ from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import EvaluationReport, GoldenCases, GoldenResult, ReleaseGates
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.store.event_stream import commit_recorded
-from contextplane.store.staging import StagedChanges
+from contextplane.store.staging import StagedChanges, retry_conflicts
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 
 __all__ = ["AppendResult", "ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy", "retry_conflicts"]
 
 _DIGEST = "sha256:"
-_TRIES = 16
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class ArtifactAmbiguous(ContextPlaneError):
@@ -63,19 +60,6 @@ class _StoredGoldenCases:
 class _NoEvaluations:
     def evaluate(self, ref: PackRef, environment: str) -> EvaluationReport | None:  # noqa: ARG002  there are no evaluations yet
         return None
-
-
-def retry_conflicts(act: Callable[P, R]) -> Callable[P, R]:
-    """Let an act be done again when another process was faster: it decides anew, by what is there now."""
-
-    @wraps(act)
-    def retried(*args: P.args, **kwargs: P.kwargs) -> R:
-        for _ in range(_TRIES):
-            with suppress(StreamConflict):
-                return act(*args, **kwargs)
-        return act(*args, **kwargs)
-
-    return retried
 
 
 def _record_objects(objects: Sequence[IndexedObject], tx: Transaction) -> None:
