@@ -159,7 +159,7 @@ def test_an_event_of_another_stream_is_refused_in_this_one() -> None:
 def test_nothing_is_appended_to_a_log_that_is_not_what_its_checkpoint_says() -> None:
     registry = Registry()
     registry.publish(PACK)
-    registry.tamper("tree/registry/03", 1, b'"' + b"0" * 64 + b'"')
+    registry.tamper("tree/registry/04", 1, b'"' + b"0" * 64 + b'"')
     assert code(lambda: registry.on_version("pub", "refunds@1.0.0", Deprecated())) == "log_rewritten"
 
 
@@ -170,7 +170,7 @@ def test_a_checkpoint_is_believed_while_its_signer_is_not_revoked_from_before_it
     registry.keyring_change(revoke(key_of("pub"), at))
     with registry.reading() as reader, pytest.raises(NoteUnsigned, match="is revoked from before that time") as refused:
         REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
-    assert refused.value.at == "registry/checkpoints@8"
+    assert refused.value.at == "registry/checkpoints@16"
     assert "'ctx verify --registry --sign --key KEY'" in str(refused.value.hint)
     assert code(lambda: registry.draft(b"another")) == "note_unsigned"
 
@@ -178,9 +178,9 @@ def test_a_checkpoint_is_believed_while_its_signer_is_not_revoked_from_before_it
 def test_nobody_is_told_to_sign_what_no_key_that_was_ever_trusted_has_signed() -> None:
     registry = Registry()
     last = registry.publish(PACK).newest.checkpoint
-    registry.tamper(CHECKPOINTS, 8, canonical(signed_checkpoint(last, key_of("mallory")).decode()))
+    registry.tamper(CHECKPOINTS, 16, canonical(signed_checkpoint(last, key_of("mallory")).decode()))
     with registry.reading() as reader, pytest.raises(NoteUnsigned, match="no key that was trusted then") as refused:
         REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
-    assert refused.value.at == "registry/checkpoints@8"
+    assert refused.value.at == "registry/checkpoints@16"
     assert "--sign" not in str(refused.value.hint)
     assert "restore the catalog from a copy" in str(refused.value.hint)
