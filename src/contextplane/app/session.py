@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contextplane.app.registry.keys import KeyStore
     from contextplane.app.registry.session import RegistrySession
     from contextplane.app.store_access import Store
+    from contextplane.ports.keys import Signer
     from contextplane.registry.reports import GoldenCases
 
 __all__ = ["LocalPrincipal", "PrincipalSession", "open_session"]
@@ -29,11 +30,12 @@ class LocalPrincipal(Value, frozen=True):
 
     It is the key that signs an act that counts as its actor; without a passphrase or a key it can only read.
     `passphrase`: asks for the passphrase of a key when it is opened. `signing_key`: a private key in PEM form that is
-    preferred to those of the store.
+    preferred to those of the store. `external_signer`: opens a signer outside of this program, preferred to both.
     """
 
     passphrase: Callable[[], bytes | None] = lambda: None
     signing_key: bytes | None = None
+    external_signer: "Callable[[], Signer] | None" = None
 
     def __repr__(self) -> str:
         """Hide the key."""
@@ -66,7 +68,10 @@ class PrincipalSession:
         """The keys of the store, as far as the principal can open them."""
         from contextplane.app.registry.keys import KeyStore
 
-        return KeyStore(self.platform, self.principal.passphrase, self.principal.signing_key)
+        principal = self.principal
+        return KeyStore(
+            self.platform, principal.passphrase, principal.signing_key, external_signer=principal.external_signer
+        )
 
     def registry(self, golden: "GoldenCases | None" = None) -> "RegistrySession":
         """The registry of the store, in which the principal acts. `golden`: runs golden cases."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from contextplane.app.registry.keys import KeyStore
 from contextplane.app.session import LocalPrincipal
 from contextplane.app.settings import signing_key
-from contextplane.cli.output import CommandOutput
+from contextplane.cli.output import CommandOutput, clean
 from contextplane.errors import ContextPlaneError, Family
 
 __all__ = ["PassphraseDiffers", "PassphraseSource", "local_principal", "note_clock_behind"]
@@ -26,25 +26,38 @@ class PassphraseDiffers(ContextPlaneError):
 
 
 class PassphraseSource:
-    """Gets the passphrase when a key is opened or made, and only then. `twice`: ask twice, for a new key."""
+    """Gets a passphrase when a key is opened or made, and only then. `twice`: ask twice, for a new key.
+
+    A passphrase from a file descriptor or from the environment is that of every key that a command opens.
+    """
 
     def __init__(self, fd: int | None, *, twice: bool) -> None:
         self._fd = fd
         self._twice = twice
+        self._line: bytes | None = None
 
     def __call__(self) -> bytes | None:
         """Return the passphrase; None if there is none, and no terminal to ask for it."""
+        return self._get("Passphrase: ")
+
+    def ask_for(self, name: str) -> bytes | None:
+        """Return the passphrase of a key, and name the key where a person is asked."""
+        return self._get(f"Passphrase of {clean(name)}: ")
+
+    def _get(self, prompt: str) -> bytes | None:
         if self._fd is not None:
-            return _first_line(self._fd)
+            if self._line is None:
+                self._line = _first_line(self._fd)
+            return self._line
         from contextplane.app.settings import key_passphrase
 
         data = key_passphrase()
-        return data if data is not None or not sys.stdin.isatty() else self._ask()
+        return data if data is not None or not sys.stdin.isatty() else self._ask(prompt)
 
-    def _ask(self) -> bytes:
+    def _ask(self, prompt: str) -> bytes:
         from getpass import getpass
 
-        passphrase = getpass("Passphrase: ")
+        passphrase = getpass(prompt)
         if self._twice and getpass("Again: ") != passphrase:
             raise PassphraseDiffers("the passphrases differ", hint="try again")
         return passphrase.encode(errors="surrogateescape")
