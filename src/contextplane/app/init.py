@@ -32,6 +32,7 @@ def init(settings: Settings, folder: str | None = None) -> InitResult:
         store_id = adopt(home, settings.database_url)
         home.hide_from_git(Disk())
         return InitResult(path=home.path, store_id=store_id, what="created")
+    home.reject_links()
     if not home.has_config():
         if not home.looks_like_store():
             raise StoreExists(

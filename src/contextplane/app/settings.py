@@ -64,6 +64,7 @@ class Settings(Value, frozen=True):
     columns: int | None = None
     registry_max_age: int | None = None
     handoff: HandoffSettings = HandoffSettings()
+    sudo_uid: int | None = None
     state_dir: str | None = msgspec.field(default_factory=_state_folder)
 
     def __repr__(self) -> str:
@@ -80,6 +81,7 @@ def from_environment() -> Settings:
     - `CTX_DIR`: the store's folder.
     - `CTX_DATABASE_URL`: the PostgreSQL database that holds the catalog, instead of a file in that folder.
     - `CTX_REGISTRY_MAX_AGE`: how many seconds old the registry's newest checkpoint may be for new traffic.
+    - `SUDO_UID`: the user who runs this as root; stores of that user are used too.
     - `XDG_STATE_HOME`: the folder in which this client keeps what it remembers of stores (`~/.local/state`).
     - `NO_COLOR`: plain output. `CTX_DEBUG`: show where a defect is.
     - `COLUMNS`: how wide help is; without it, as wide as the terminal.
@@ -96,6 +98,7 @@ def from_environment() -> Settings:
         columns=_number("COLUMNS", 0) or None,
         registry_max_age=_max_age(),
         handoff=_handoff_settings(),
+        sudo_uid=_number("SUDO_UID", 0) or None,
         state_dir=_state_folder(),
     )
 
@@ -144,9 +147,11 @@ def _handoff_settings() -> HandoffSettings:
 
 
 def _max_age() -> int | None:
-    """Read `CTX_REGISTRY_MAX_AGE`. An invalid number counts as 0: a typo must not switch the check off."""
-    text = os.environ.get("CTX_REGISTRY_MAX_AGE", "").strip()
-    return _number("CTX_REGISTRY_MAX_AGE", 0, least=0) if text else None
+    """Read `CTX_REGISTRY_MAX_AGE`. Only without the variable nothing is checked.
+
+    An invalid number counts as 0, and so does a blank: neither a typo nor an empty secret may switch the check off.
+    """
+    return _number("CTX_REGISTRY_MAX_AGE", 0, least=0) if "CTX_REGISTRY_MAX_AGE" in os.environ else None
 
 
 def _number(name: str, default: int, *, least: int = 1) -> int:
