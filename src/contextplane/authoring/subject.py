@@ -274,6 +274,11 @@ class Subject(DecisionDocument):
         return tuple([(at, spec) for at, spec in self.decisions.values() if spec.eligibility_rules is not None])
 
     @lazy_property
+    def decisions_read_on_deny(self) -> Placed[DecisionSpec]:
+        """The decisions that ask for reading when their intent is denied."""
+        return tuple([(at, spec) for at, spec in self.decisions.values() if spec.on_deny == "read"])
+
+    @lazy_property
     def exposed_tools(self) -> tuple[ExposedTool, ...]:
         """Every permission that exposes a capability of a declared adapter."""
         tools = []
