@@ -69,6 +69,19 @@ def test_every_case_is_a_line_and_what_no_case_reaches_is_named(folder: Path) ->
     assert not any("fraud_signal_high" in line for line in lines[5:])
 
 
+def test_what_no_case_decides_is_told_once(folder: Path) -> None:
+    refused = (
+        "pack: pack.json\nrole: support_agent\ncases:\n  - {name: a, set: {tenant_id: tenant_other}, expect: {}}\n"
+    )
+    refused = refused.replace("expect: {}", "expect: {refused: compile_tenant_mismatch}")
+    (folder / "one.yaml").write_text(refused, encoding="utf-8")
+    result = ctx("test", "one.yaml", cwd=folder)
+    assert (result.status, result.err) == (0, "")
+    assert "  guardrail fraud_signal_high: never decided\n" in result.out
+    assert "never triggered" not in result.out
+    assert json.loads(ctx("test", "one.yaml", "--json", cwd=folder).out)["coverage"][0]["percent"] == 0
+
+
 def test_coverage_may_be_too_small(folder: Path) -> None:
     covered = json.loads(ctx("test", "--json", cwd=folder).out)["coverage"][0]["percent"]
     assert ctx("test", "--coverage-min", str(covered), cwd=folder).status == 0
