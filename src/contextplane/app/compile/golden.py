@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from contextplane.adapters.files.disk import Disk, storage_errors, write_atomically
+from contextplane.app.compile.counters import choose_counter
 from contextplane.app.documents import DocumentUnreadable, path_in_folder
 from contextplane.app.documents import open_document as document_of
 from contextplane.app.packs.files import is_yaml, read_case_file
@@ -200,4 +201,4 @@ class FolderCases:
                 )
 
     def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> GoldenResult:
-        return run_cases(self._files, ref, value, catalogs)
+        return run_cases(self._files, ref, value, catalogs, choose_counter)

@@ -50,12 +50,13 @@ class _StoredGoldenCases:
         self._session = session
 
     def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> GoldenResult:
+        from contextplane.app.compile.counters import choose_counter
         from contextplane.evaluation.golden_release import run_published_cases
 
         with self._session.read() as reader:
             published = reader.version(ref).published
         report = self._session.platform.objects.get(Digest.parse(published.report)) if published is not None else None
-        return run_published_cases(report, ref, value, catalogs)
+        return run_published_cases(report, ref, value, catalogs, choose_counter)
 
 
 class _NoEvaluations:
