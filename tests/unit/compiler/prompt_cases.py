@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from contextplane.compiler.compile import compile_context
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.inputs import read_evidence, read_request, read_run_context
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import CompiledContext
@@ -50,13 +50,13 @@ def helpdesk_view() -> PackView:
 def compile_request(
     view: PackView, request: dict[str, Any], evidence: list[Any], *, run: dict[str, Any] | None = None
 ) -> CompiledContext:
-    return compile_context(
+    return compile_draft(
         view,
         read_run_context(put(CASE["run_context"], {"/run_budget": _ROOMY, **(run or {})})),
         read_request(put(CASE["request"], request)),
         read_evidence(evidence),
         as_of=Timestamp.parse(NOW),
-    )
+    ).seal
 
 
 _ROOMY = {
