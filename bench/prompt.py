@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.measure import Row
-from contextplane.app.compile.sources import load_counter
+from contextplane.app.token_counters import load_counter
 from contextplane.compiler.prompt import prompt_text
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext

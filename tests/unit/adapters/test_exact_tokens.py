@@ -9,7 +9,7 @@ import pytest
 
 from contextplane.adapters import exact_tokens
 from contextplane.adapters.exact_tokens import TokensUnavailable, load_exact_tokens
-from contextplane.app.compile.sources import choose_counter, load_counter
+from contextplane.app.token_counters import choose_counter, load_counter
 from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.errors import TokensNotGiven
 from contextplane.compiler.inputs import read_request, read_run_context

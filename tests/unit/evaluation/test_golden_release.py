@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.app.compile import counters
+from contextplane.app import token_counters as counters
 from contextplane.app.compile.golden import FolderCases, golden_files, record_cases
 from contextplane.app.registry.pins import roll_back
 from contextplane.app.registry.refresh import open_refresh, run_refresh

@@ -15,10 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from contextplane.adapters.files.disk import Disk, storage_errors, write_atomically
-from contextplane.app.compile.counters import choose_counter
 from contextplane.app.documents import DocumentUnreadable, path_in_folder
 from contextplane.app.documents import open_document as document_of
 from contextplane.app.packs.files import is_yaml, read_case_file
+from contextplane.app.token_counters import choose_counter
 from contextplane.authoring.source_file import NamedFile
 from contextplane.compiler.source import PackSource
 from contextplane.errors import ContextPlaneError, Family

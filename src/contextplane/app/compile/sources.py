@@ -4,12 +4,13 @@ It counts tokens with the counter asked for, else with the pack's, else with the
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, assert_never
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from contextplane.app.packs.files import read_overlay_file, read_pack_file
 from contextplane.app.packs.lint import LintResult, lint
+from contextplane.app.token_counters import choose_counter
 from contextplane.authoring.source_file import NamedFile, OverlayFile
 from contextplane.compiler.case import CompileCase, read_case
 from contextplane.compiler.scope import other_version_error
@@ -18,7 +19,6 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.compiled_context import Lineage
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest, PackRef
-from contextplane.model.tokens import APPROX4, CALIBRATED1, TokenCounterName, Tokens
 
 if TYPE_CHECKING:
     from contextplane.app.registry.session import RegistrySession
@@ -29,8 +29,6 @@ __all__ = [
     "CompileCase",
     "PackNotSound",
     "PackSource",
-    "choose_counter",
-    "load_counter",
     "published_pack",
     "read_placed_case",
     "refuse_other_version",
@@ -140,27 +138,3 @@ def source_from_registry(
     )
     lineage = tuple(Lineage(ref=str(document.ref), digest=str(document.digest)) for document in resolution.lineage)
     return PackSource(resolution.view, lineage, lambda at: f"{ref}#{at}", choose_counter(resolution.view))
-
-
-# --- token counters ---
-
-
-def choose_counter(pack: ContextPack, name: TokenCounterName | None = None) -> Tokens:
-    """Load the counter of this name, else the one that the pack names, else the default."""
-    return load_counter(name or pack.pack_meta.token_counter or CALIBRATED1.name)
-
-
-def load_counter(name: TokenCounterName) -> Tokens:
-    """Load a counter by its name, or raise if it cannot be loaded here."""
-    match name:
-        case "calibrated1":
-            return CALIBRATED1
-        case "approx4":
-            return APPROX4
-        case "o200k_base" | "cl100k_base":
-            from contextplane.adapters.exact_tokens import load_exact_tokens
-            from contextplane.app.settings import token_tables
-
-            return load_exact_tokens(name, token_tables())
-        case unreachable:
-            assert_never(unreachable)

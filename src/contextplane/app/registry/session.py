@@ -50,7 +50,7 @@ class _StoredGoldenCases:
         self._session = session
 
     def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> GoldenResult:
-        from contextplane.app.compile.counters import choose_counter
+        from contextplane.app.token_counters import choose_counter
         from contextplane.evaluation.golden_release import run_published_cases
 
         with self._session.read() as reader:
