@@ -28,12 +28,19 @@ from contextplane.ports.keys import Keyring
 from contextplane.registry.events import VerifiedEvent
 from contextplane.registry.merge import MergedPart
 from contextplane.registry.open import OpenRegistry
-from contextplane.registry.streams import LOG, TREE
+from contextplane.registry.streams import LOG, TREE, versions_of
 from contextplane.registry.version_state import Use
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring_stream import STREAM
-from contextplane.trust.merkle import StreamTree, consistency_proof, inclusion_proof
-from contextplane.trust.merkle_log import VerifiedCheckpoint
+from contextplane.trust.merkle import (
+    InclusionRefuted,
+    StreamTree,
+    consistency_proof,
+    inclusion_proof,
+    leaf_hash,
+    verify_inclusion,
+)
+from contextplane.trust.merkle_log import LogEntry, VerifiedCheckpoint, entry_body
 
 __all__ = [
     "CatalogSnapshot",
@@ -46,6 +53,7 @@ __all__ = [
     "ResolveRequest",
     "ResolvedDocument",
     "StateNumber",
+    "prove_event",
     "state_number",
 ]
 
@@ -58,6 +66,8 @@ Mark = Literal[
     "signed by a key whose time was changed since",
     "signed by fewer keys than are needed now",
     "of an issuer that may not publish for this tenant now",
+    "it does not pass the gates of this runtime",
+    "its number does not cover its change",
 ]
 """What the user of a document must know about it. New traffic never gets a marked document."""
 
@@ -108,7 +118,7 @@ class Resolution(Value, frozen=True):
     """The verified documents of a request. `view`: the pack merged with its catalogs and overlays.
 
     `value`: the view as a plain document. `parts`: the origins of each decision, plan and intent. `applied`: the
-    changes by overlays.
+    changes by overlays. `judged`: the keys of publications that were judged for it, for the client to remember.
     """
 
     packs: tuple[ResolvedDocument, ...]
@@ -119,6 +129,7 @@ class Resolution(Value, frozen=True):
     parts: tuple[MergedPart, ...]
     applied: tuple[AppliedChange, ...]
     proof: Proof
+    judged: tuple[str, ...] = ()
 
     @property
     def lineage(self) -> tuple[ResolvedDocument, ...]:
@@ -149,6 +160,10 @@ class RegistrySnapshot(Protocol):
         """The last event of a stream, verified likewise; None if there is none."""
         ...
 
+    def versions(self, base_id: str) -> Iterable[PackRef]:
+        """Every version of an id that was ever published."""
+        ...
+
     def object(self, digest: Digest) -> bytes:
         """The bytes of an object. Raises `ObjectNotFound` or `ObjectCorrupt`."""
         ...
@@ -174,6 +189,18 @@ class RegistrySnapshot(Protocol):
         ...
 
 
+def prove_event(verified: VerifiedEvent, checkpoint: Checkpoint, snapshot: RegistrySnapshot) -> EventProof:
+    """Prove that the log of a checkpoint has an event at the entry that it names; otherwise refuse it."""
+    event = verified.event
+    try:
+        path = snapshot.inclusion(event.entry, checkpoint.size) if event.entry < checkpoint.size else ()
+        leaf = leaf_hash(entry_body(LogEntry(event=verified.digest, seq=event.seq, stream=event.subject)))
+        verify_inclusion(leaf, event.entry, checkpoint.size, root=checkpoint.root, proof=path)
+    except InclusionRefuted as error:
+        raise error.under(f"{event.subject}@{event.seq}") from None
+    return EventProof(stream=event.subject, seq=event.seq, event=verified.digest, entry=event.entry, path=path)
+
+
 class CatalogSnapshot:
     """A snapshot of an opened registry. It lives as long as the view that it was opened in.
 
@@ -191,6 +218,9 @@ class CatalogSnapshot:
 
     def last(self, stream: str) -> VerifiedEvent | None:
         return self._reader.last(stream)
+
+    def versions(self, base_id: str) -> Iterable[PackRef]:
+        return versions_of(self._reader.streams, base_id)
 
     def object(self, digest: Digest) -> bytes:
         return self._fetch(digest)

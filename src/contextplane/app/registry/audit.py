@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from contextplane.app.packs.files import official_number
 from contextplane.app.registry.session import RegistrySession
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import PackRef
@@ -11,6 +12,7 @@ from contextplane.registry.audit import AuditResult, Progress, audit
 from contextplane.registry.errors import VersionUnknown
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
+from contextplane.registry.rejudge import PublicationAudit
 from contextplane.registry.resign import RegistryEmpty, resign
 from contextplane.registry.streams import LOG, TREE, version_stream
 from contextplane.trust.checkpoint import consistency_text, inclusion_text
@@ -82,7 +84,15 @@ def audit_registry(session: RegistrySession, progress: Progress) -> AuditResult:
     """Verify the whole registry. The checkpoint of a sound one is saved as the highest seen."""
     seen, known = session.memory.load(), session.keys.memory.load()
     with session.platform.catalog.read() as view:
-        audited = audit(view, known, session.keys.check, origin=session.origin, seen=seen, progress=progress)
+        audited = audit(
+            view,
+            known,
+            session.keys.check,
+            origin=session.origin,
+            seen=seen,
+            publications=PublicationAudit(session.platform.objects.get, identify=official_number),
+            progress=progress,
+        )
     if audited.sound:
         session.memory.save(audited.newest)
     return audited

@@ -1,15 +1,18 @@
 """Resolves versions of the registry by what this client trusts: nothing older than it saw or stale."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 
+from contextplane import __version__
 from contextplane.app.registry.session import RegistrySession
+from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.registry.admit import admit
+from contextplane.registry.claims import Judgement, PublicationClaims
 from contextplane.registry.open import open_registry
 from contextplane.registry.pin_state import PinNotFound
-from contextplane.registry.resolution import CatalogSnapshot, Resolution, ResolvedDocument, ResolveRequest
-from contextplane.registry.resolve import ResolveContext, prove_event, resolve
+from contextplane.registry.resolution import CatalogSnapshot, Resolution, ResolvedDocument, ResolveRequest, prove_event
+from contextplane.registry.resolve import ResolveContext, resolve
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.compatibility import RuntimeCapabilities
 from contextplane.trust.keyring_stream import follow_keyring
@@ -34,13 +37,19 @@ def pinned_version(session: RegistrySession, pack_id: str, environment: str) -> 
 def load_for_replay(session: RegistrySession, ref: PackRef) -> ResolvedDocument:
     """Load a version as a replay gets it: published, reviewed, signed, the same bytes. Else refuse it.
 
-    Each event is proved to be in the log at its place: a review after the publication does not count.
+    Each event is proved to be in the log at its place: a review after the publication does not count. Every claim of
+    the publisher is judged again, whether this client did that before or not.
     """
     with _open_snapshot(session) as (snapshot, trust_context, _):
-        admission, newest = admit(ref, "replay", snapshot=snapshot, trust_context=trust_context), snapshot.newest()
+        admission = admit(
+            ref, "replay", snapshot=snapshot, trust_context=trust_context, judgement=_judgement(frozenset())
+        )
+        newest = snapshot.newest()
         if newest is not None:
             for event in admission.events:
                 prove_event(event, newest.checkpoint, snapshot)
+        if admission.failed:
+            raise admission.failed[0]
         return admission.resolved
 
 
@@ -52,8 +61,28 @@ def resolve_request(
     `max_age`: how many seconds old the checkpoint may be for new traffic, as the settings say.
     """
     with _open_snapshot(session) as (snapshot, trust_context, seen):
-        context = ResolveContext(trust_context=trust_context, capabilities=capabilities, seen=seen, max_age=max_age)
-        return resolve(request, snapshot, context)
+        context = ResolveContext(
+            trust_context=trust_context,
+            capabilities=capabilities,
+            judgement=_judgement(session.judged),
+            seen=seen,
+            max_age=max_age,
+        )
+        resolution = resolve(request, snapshot, context)
+    session.judged.update(resolution.judged)
+    return resolution
+
+
+def _judgement(judged: Container[str]) -> Judgement:
+    return Judgement(judge=_judge_claims, gates=__version__, judged=judged)
+
+
+def _judge_claims(claims: PublicationClaims) -> tuple[ContextPlaneError, ...]:
+    """Judge the claims of a publication by the gates, which are loaded only if there is one to judge."""
+    from contextplane.app.packs.files import official_number
+    from contextplane.registry.rejudge import judge_publication
+
+    return judge_publication(claims, identify=official_number)
 
 
 @contextmanager

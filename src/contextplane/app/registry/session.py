@@ -88,6 +88,7 @@ class RegistrySession:
         self.origin = origin_of(keys.platform.store_id)
         self.golden: GoldenCases = golden or _StoredGoldenCases(self)
         self.evaluations: ReleaseGates = evaluations or _NoEvaluations()
+        self.judged: set[str] = set()  # publications whose claims were judged, and hold
         self._reader: RegistryReader | None = None
 
     @contextmanager

@@ -1,0 +1,304 @@
+"""The claims of a publication, with everything that they are judged by. It judges nothing itself.
+
+A publisher claims that a document passed its gates, that its number covers the change since the version before it, and
+that its id is the publisher's. A reader cannot know which program wrote that, so it judges every claim again:
+
+    judge_publication    over the values that are collected here     rejudge.py
+    collect_claims       reads them from a snapshot                  here
+    PublishedName        all publications of one id, by the log      here
+
+A client judges each publication once by the gates of one version of this package, and remembers that (`Judgement`).
+"""
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from functools import cached_property, partial
+from typing import ClassVar, Protocol
+
+import msgspec
+
+from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.artifact import FORMS, ArtifactKind, Overlay
+from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json.errors import JsonRefused
+from contextplane.model.json.parse import parse
+from contextplane.model.value import Value
+from contextplane.ports.catalog import StreamsView
+from contextplane.registry.artifacts import Candidate
+from contextplane.registry.events import CatalogReference, Published, VerifiedEvent
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.resolution import RegistrySnapshot, prove_event
+from contextplane.registry.streams import LOG, VERSIONS, version_stream, versions_of
+from contextplane.registry.version_state import VersionState
+from contextplane.trust.merkle import InclusionRefuted
+from contextplane.trust.merkle_log import LogEntry, entry_body
+
+__all__ = [
+    "ClaimsJudge",
+    "Judgement",
+    "KindTaken",
+    "NameTaken",
+    "PublicationClaims",
+    "PublicationGatesFailed",
+    "PublicationReportWrong",
+    "PublicationVersionWrong",
+    "PublishedName",
+    "check_owner",
+    "collect_claims",
+    "published_ref",
+    "read_document",
+    "recorded_name",
+    "unpublished_catalog_error",
+]
+
+
+class NameTaken(ContextPlaneError):
+    """An id under which another issuer publishes."""
+
+    code: ClassVar[str] = "publish_name_taken"
+    family: ClassVar[Family] = "conflict"
+
+
+class KindTaken(ContextPlaneError):
+    """An id under which documents of another kind are published."""
+
+    code: ClassVar[str] = "publish_kind_taken"
+    family: ClassVar[Family] = "conflict"
+
+
+class PublicationGatesFailed(ContextPlaneError):
+    """A published version that does not pass the gates of this package. `details.findings` lists what they found.
+
+    Its publisher bypassed the gates, or it was published before a law that it breaks.
+    """
+
+    code: ClassVar[str] = "publication_gates_failed"
+    family: ClassVar[Family] = "untrusted"
+
+
+class PublicationVersionWrong(ContextPlaneError):
+    """A published version whose number is too small for its change, or that was compared with another version."""
+
+    code: ClassVar[str] = "publication_version_wrong"
+    family: ClassVar[Family] = "untrusted"
+
+
+class PublicationReportWrong(ContextPlaneError):
+    """A published version whose stored report or signed statement is about something else, or says less."""
+
+    code: ClassVar[str] = "publication_report_wrong"
+    family: ClassVar[Family] = "untrusted"
+
+
+class PublicationClaims(Value, frozen=True):
+    """A publication, and what its claims are judged by.
+
+    `first`: the first publication of its id. `previous`: the number of the version before it by the log, "" if there
+    was none. `before`: the document of the version that it names as the one before. `catalogs`: those that it names.
+    `base`: for an overlay, the newest version of its pack at that time.
+    """
+
+    ref: PackRef
+    published: Published
+    artifact: Candidate
+    envelope: bytes
+    report: bytes
+    first: Published
+    previous: str = ""
+    before: Candidate | None = None
+    catalogs: tuple[Candidate, ...] = ()
+    base: Candidate | None = None
+
+
+class ClaimsJudge(Protocol):
+    """Judges the claims of a publication. The implementation has the gates, and loads them when it is called."""
+
+    def __call__(self, claims: PublicationClaims, /) -> tuple[ContextPlaneError, ...]:
+        """Return an error for every claim that does not hold."""
+        ...
+
+
+class Judgement(Value, frozen=True):
+    """How a client judges publications, and those that it judged before.
+
+    `gates`: the version of the gates. `judged`: the keys of publications of which every claim holds.
+    """
+
+    judge: ClaimsJudge
+    gates: str
+    judged: Container[str] = frozenset()
+
+    def key(self, publication: str) -> str:
+        """The key under which a client remembers a publication. `publication`: the digest of its event.
+
+        The event names the bytes, their report, the version before and the place in the log.
+        """
+        return f"{self.gates}:{publication}"
+
+
+class PublishedName:
+    """The publications of one id in the order of the log.
+
+    The issuer and the kind of the first one own the id. Publications of others are void: an honest program refuses to
+    write them, and nothing is compared with them. A publication whose place in the log is not the one that it claims is
+    left out, so that nobody comes first by saying so.
+    """
+
+    def __init__(self, events: Iterable[VerifiedEvent], is_logged: Callable[[VerifiedEvent], bool]) -> None:
+        publications = ((event, event.change) for event in events)
+        self._publications = sorted(
+            ((event, change) for event, change in publications if isinstance(change, Published)),
+            key=lambda publication: publication[0].event.entry,
+        )
+        self._is_logged = is_logged
+
+    @cached_property
+    def first(self) -> VerifiedEvent | None:
+        """The first publication."""
+        return next((event for event, _ in self._publications if self._is_logged(event)), None)
+
+    @property
+    def owner(self) -> Published | None:
+        change = self.first.change if self.first is not None else None
+        return change if isinstance(change, Published) else None
+
+    def newest(self, *, below: PackRef | None = None, entry: int | None = None) -> VerifiedEvent | None:
+        """The highest version of the owner; `below` a number, published before an `entry` of the log."""
+        owner = self.owner
+        events = [
+            event
+            for event, change in self._publications
+            if owner is not None
+            and (change.issuer, change.kind) == (owner.issuer, owner.kind)
+            and (below is None or published_ref(event).release < below.release)
+            and (entry is None or event.event.entry < entry)
+        ]
+        events.sort(key=lambda event: published_ref(event).release, reverse=True)
+        return next((event for event in events if self._is_logged(event)), None)
+
+
+def published_ref(event: VerifiedEvent) -> PackRef:
+    """The version whose stream an event is in."""
+    return PackRef.parse(event.event.subject.removeprefix(VERSIONS))
+
+
+def check_owner(owner: Published, *, ref: PackRef, issuer: str, kind: ArtifactKind) -> None:
+    """Refuse a version under an id that another issuer, or another kind of document, was published under first."""
+    if owner.issuer != issuer:
+        raise NameTaken(
+            f"versions of {ref.pack_id} are published by {owner.issuer}, not by {issuer}",
+            at=str(ref),
+            hint="publish it under an id of its own",
+        )
+    if owner.kind != kind:
+        raise KindTaken(
+            f"{ref.pack_id} is the id of a {owner.kind}, not of a {kind}",
+            at=str(ref),
+            hint="publish it under an id of its own",
+        )
+
+
+def recorded_name(reader: RegistryReader, base_id: str) -> PublishedName:
+    """The publications of an id as a writer reads them. Their places are compared with the entries of the log."""
+    refs = versions_of(reader.streams, base_id)
+    return PublishedName(_publications(refs, reader.history), partial(_is_entry, reader.streams))
+
+
+def _proved_name(snapshot: RegistrySnapshot, base_id: str) -> PublishedName:
+    """The publications of an id as a client reads them. Their places are proved under the newest checkpoint."""
+    newest = snapshot.newest()
+
+    def is_logged(event: VerifiedEvent) -> bool:
+        try:
+            proof = newest and prove_event(event, newest.checkpoint, snapshot)
+        except InclusionRefuted:
+            return False
+        return proof is not None
+
+    return PublishedName(_publications(snapshot.versions(base_id), snapshot.history), is_logged)
+
+
+def _publications(
+    refs: Iterable[PackRef], history: Callable[[str], Iterable[VerifiedEvent]]
+) -> Iterator[VerifiedEvent]:
+    for ref in refs:
+        # The publication is the first event of its stream, however many followed.
+        event = next(iter(history(version_stream(ref))), None)
+        if event is not None:
+            yield event
+
+
+def _is_entry(streams: StreamsView, event: VerifiedEvent) -> bool:
+    entry = next(iter(streams.read(LOG, after=event.event.entry)), None)
+    body = entry_body(LogEntry(event=event.digest, seq=event.event.seq, stream=event.event.subject))
+    return entry is not None and (entry.seq, entry.body) == (event.event.entry + 1, body)
+
+
+def collect_claims(
+    version: VersionState, artifact: Candidate, before: Candidate | None, envelope: bytes, snapshot: RegistrySnapshot
+) -> PublicationClaims:
+    """Collect what the claims of a publication are judged by, or refuse it if that cannot be read.
+
+    Its cost grows with the number of versions of this id, and of the pack that an overlay is for.
+    """
+    published, name = version.publication, _proved_name(snapshot, version.ref.pack_id)
+    previous = name.newest(below=version.ref, entry=version.entry)
+    return PublicationClaims(
+        ref=version.ref,
+        published=published,
+        artifact=artifact,
+        envelope=envelope,
+        report=snapshot.object(Digest.parse(published.report)),
+        first=name.owner or published,
+        previous="" if previous is None else published_ref(previous).version,
+        before=before,
+        catalogs=tuple(_named_catalog(version, reference, snapshot) for reference in published.catalogs),
+        base=_base_pack(version, artifact, snapshot),
+    )
+
+
+def _named_catalog(version: VersionState, reference: CatalogReference, snapshot: RegistrySnapshot) -> Candidate:
+    """A catalog that a publication names. It must have been published before, with these bytes."""
+    ref = PackRef(reference.id, reference.version)
+    event = next(_publications([ref], snapshot.history), None)
+    change = event.change if event is not None else None
+    if (
+        event is None
+        or not isinstance(change, Published)
+        or change.digest != reference.digest
+        or event.event.entry >= version.entry
+    ):
+        raise unpublished_catalog_error(version.ref, ref)
+    return read_document(change, snapshot.object, at=ref)
+
+
+def unpublished_catalog_error(ref: PackRef, catalog: PackRef) -> PublicationGatesFailed:
+    """The error for a publication that names a catalog which is not there."""
+    return PublicationGatesFailed(
+        f"it was judged together with {catalog}, which was not published like that before it", at=str(ref)
+    )
+
+
+def _base_pack(version: VersionState, artifact: Candidate, snapshot: RegistrySnapshot) -> Candidate | None:
+    """The pack that an overlay was judged with: its newest version then."""
+    if not isinstance(artifact.document, Overlay):
+        return None
+    newest = _proved_name(snapshot, artifact.document.base_pack_id).newest(entry=version.entry)
+    change = newest.change if newest is not None else None
+    return (
+        read_document(change, snapshot.object, at=published_ref(newest))
+        if newest is not None and isinstance(change, Published)
+        else None
+    )
+
+
+def read_document(change: Published, fetch: Callable[[Digest], bytes], *, at: PackRef) -> Candidate:
+    """Read the document of another publication, with which one is compared or judged."""
+    data = fetch(Digest.parse(change.digest))
+    if Digest.of(data) != Digest.parse(change.digest):
+        raise PublicationReportWrong(f"{at} has other bytes now", at=str(at), hint="the store is damaged: ctx fsck")
+    try:
+        value = parse(data).value
+        document = msgspec.convert(value, FORMS[change.kind])
+    except (JsonRefused, msgspec.ValidationError) as error:
+        raise PublicationReportWrong(f"{at} cannot be read: {error}", at=str(at), hint="use a newer runtime") from error
+    return Candidate(kind=change.kind, document=document, value=value, data=data)
