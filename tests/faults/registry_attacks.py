@@ -14,8 +14,11 @@ import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from contextplane.authoring.gates.table import Report
+from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.registry.events import Approval, Drafted, Linted, Published
+from contextplane.registry.reports import gates_report
 from tests.support.catalog_rows import CatalogRows, open_rows
 from tests.support.registry_forger import Forger
 from tests.support.registry_team import LOG_ROLE, PACK_ID, Team, error_code, trust_step
@@ -567,54 +570,55 @@ HIDDEN = (
 # --- 8: what publishers claim -----------------------------------------------------------------------------------------
 
 UNSOUND = {"at": "/tooling_layer/permissions/2/requires_approval_gate"}
-JUDGED = frozenset(
-    {
-        "publish_gates_failed",
-        "version_bump_too_small",
-        "publish_name_taken",
-        "registry_claim_refuted",
-        "registry_event_invalid",
-    }
-)
+OTHER_TEAM = {
+    "barch": ("architecture",),
+    "bsec": ("security",),
+    "bdat": ("data",),
+    "beva": ("evaluation", "support_ops"),
+    "bpub": ("publisher", f"tenant:{ISSUER}"),
+}
 
 
-def forge_release(number: str, *changes: dict[str, Any]) -> Step:
-    """Bring a document to a published version although it does not pass: `linted` and `published` are forged."""
+def forge_release(number: str, *changes: dict[str, Any], after: str = "1.1.0", of: str = "") -> Step:
+    """Bring a document to a published version past every rule: `linted`, its report and `published` are forged.
+
+    `of`: "b" for people of another issuer.
+    """
 
     def step(scene: Scene) -> None:
-        team, forger = scene.team, Forger(scene.team, "pub")
-        data = canonical(version(number, *changes))
-        digest = forger.store(data)
-        stream = f"registry/artifact/{digest.hex}"
-        report = team.answer(f": show {PINNED}")["gates"]["report"]
-        roles = ("architecture", "security", "data", "evaluation")
-        forger.append_event(stream, Drafted(kind="context_pack", id=PACK_ID, version=number, issuer=ISSUER))
-        forger.append_event(stream, Linted(report=report, roles=roles, after="1.1.0"))
-        team.approve(str(digest), *roles)
-        team.do(f"pub: sign {digest}")
+        team, forger = scene.team, Forger(scene.team, f"{of}pub")
+        document = version(number, *changes)
+        digest = forger.store(canonical(document))
+        stream, issuer = f"registry/artifact/{digest.hex}", document["contract_meta"]["issuer"]
+        ref = PackRef(PACK_ID, number)
+        report = str(forger.store(gates_report(ref, digest, Report(findings=()))))
+        roles = {"architecture": "arch", "security": "sec", "data": "dat", "evaluation": "eva"}
+        forger.append_event(stream, Drafted(kind="context_pack", id=PACK_ID, version=number, issuer=issuer))
+        forger.append_event(stream, Linted(report=report, roles=tuple(roles), after=after))
+        for role, person in roles.items():
+            team.do(f"{of}{person}: review {digest} --role {role} --approve --reason 'it looks good'")
+        team.do(f"{of}pub: sign {digest}")
         state = forger.artifact(digest)
         forger.append_event(
-            f"registry/version/{PACK_ID}@{number}",
+            f"registry/version/{ref}",
             Published(
                 digest=str(digest),
                 kind="context_pack",
-                issuer=ISSUER,
+                issuer=issuer,
                 envelope=state.envelope,
                 report=report,
                 golden="not_run",
-                after="1.1.0",
+                after=after,
                 approvals=tuple(Approval(role=review.role, by=review.key_id) for review in state.approvals),
             ),
         )
-        team.request_for(f"{PACK_ID}@{number}")
-        scene.notes["pin"] = team.run(f"ops: pin canary {PACK_ID}@{number}")
 
     return step
 
 
-def _claims(number: str) -> tuple[Check, ...]:
-    compile_ = f": compile {PACK_ID}@{number} --environment canary --request request-{number}.json --json"
-    return refuse((f": verify {PACK_ID}@{number}", AUDIT, compile_), JUDGED)
+def _claims(number: str, code: str) -> tuple[Check, ...]:
+    ref = f"{PACK_ID}@{number}"
+    return refuse((f": verify {ref}", AUDIT, f"ops: pin canary {ref}"), frozenset({code}))
 
 
 CLAIMS = (
@@ -622,17 +626,29 @@ CLAIMS = (
         "a pack that no gate passes is published by a forged lint",
         "K(publisher)",
         (),
-        (forge_release("1.2.0", UNSOUND),),
-        _claims("1.2.0"),
-        "gates are the publisher's word",
+        (forge_release("2.0.0", UNSOUND),),
+        _claims("2.0.0", "publication_gates_failed"),
     ),
     Attack(
         "a large change is published under a small step of the version",
         "K(publisher)",
         (),
         (forge_release("1.1.1"),),
-        _claims("1.1.1"),
-        "the step of the version is the publisher's word",
+        _claims("1.1.1", "publication_version_wrong"),
+    ),
+    Attack(
+        "a version is compared with an older one than the one before it",
+        "K(publisher)",
+        (),
+        (forge_release("1.1.1", after="1.0.0"),),
+        _claims("1.1.1", "publication_version_wrong"),
+    ),
+    Attack(
+        "another issuer publishes a version of a pack",
+        "K(publisher) of another issuer",
+        tuple(trust(person, *roles, LOG_ROLE, issuer=OTHER_ISSUER) for person, roles in OTHER_TEAM.items()),
+        (forge_release("0.9.0", {"at": "/contract_meta/issuer", "value": OTHER_ISSUER}, after="", of="b"),),
+        (*_claims("0.9.0", "publish_name_taken"), *(succeeds(step) for step in READS)),
     ),
 )
 

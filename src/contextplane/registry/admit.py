@@ -40,7 +40,12 @@ from contextplane.model.value import Value
 from contextplane.ports.keys import Keyring
 from contextplane.registry.artifact_state import ArtifactState, Stage, is_allowed
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.claims import Judgement, PublicationGatesFailed, PublicationVersionWrong, collect_claims
+from contextplane.registry.claims import (
+    ClaimsJudgement,
+    PublicationGatesFailed,
+    PublicationVersionWrong,
+    collect_claims,
+)
 from contextplane.registry.errors import VersionDeprecated, VersionRevoked, VersionUnknown
 from contextplane.registry.events import Published, VerifiedEvent
 from contextplane.registry.resolution import Mark, RegistrySnapshot, ResolvedDocument
@@ -230,7 +235,7 @@ class AdmittedDocument(Value, frozen=True):
 
 
 def admit(
-    ref: PackRef, use: Use, *, snapshot: RegistrySnapshot, trust_context: TrustContext, judgement: Judgement
+    ref: PackRef, use: Use, *, snapshot: RegistrySnapshot, trust_context: TrustContext, judgement: ClaimsJudgement
 ) -> AdmittedDocument:
     """Return the document of a version for a use, or refuse it with a code of its own."""
     state, events = _published_version(ref, snapshot)
@@ -280,7 +285,7 @@ def admit(
 
 
 def _claim_marks(failed: tuple[ContextPlaneError, ...], use: Use) -> tuple[Mark, ...]:
-    """(8) Refuse false claims. For a replay, return marks for those that may have been true at the publication."""
+    """(8) Refuse false claims. For a replay, return marks for those that may have been true once."""
     for error in failed:
         if use == "new_traffic" or error.code not in _CLAIM_MARKS:
             raise error

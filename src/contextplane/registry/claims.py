@@ -7,7 +7,8 @@ that its id is the publisher's. A reader cannot know which program wrote that, s
     collect_claims       reads them from a snapshot                  here
     PublishedName        all publications of one id, by the log      here
 
-A client judges each publication once by the gates of one version of this package, and remembers that (`Judgement`).
+A client judges each publication once by the gates of one version of this package, and remembers that
+(`ClaimsJudgement`).
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -34,7 +35,7 @@ from contextplane.trust.merkle_log import LogEntry, entry_body
 
 __all__ = [
     "ClaimsJudge",
-    "Judgement",
+    "ClaimsJudgement",
     "KindTaken",
     "NameTaken",
     "PublicationClaims",
@@ -66,7 +67,7 @@ class KindTaken(ContextPlaneError):
 
 
 class PublicationGatesFailed(ContextPlaneError):
-    """A published version that does not pass the gates of this package. `details.findings` lists what they found.
+    """A published version that does not pass the gates of this runtime. `details.findings` lists why.
 
     Its publisher bypassed the gates, or it was published before a law that it breaks.
     """
@@ -76,7 +77,10 @@ class PublicationGatesFailed(ContextPlaneError):
 
 
 class PublicationVersionWrong(ContextPlaneError):
-    """A published version whose number is too small for its change, or that was compared with another version."""
+    """A published version whose number does not cover its change.
+
+    Or it was compared with another version than the one before it.
+    """
 
     code: ClassVar[str] = "publication_version_wrong"
     family: ClassVar[Family] = "untrusted"
@@ -110,14 +114,14 @@ class PublicationClaims(Value, frozen=True):
 
 
 class ClaimsJudge(Protocol):
-    """Judges the claims of a publication. The implementation has the gates, and loads them when it is called."""
+    """Judges the claims of a publication. The implementation has the gates, and may load them late."""
 
     def __call__(self, claims: PublicationClaims, /) -> tuple[ContextPlaneError, ...]:
         """Return an error for every claim that does not hold."""
         ...
 
 
-class Judgement(Value, frozen=True):
+class ClaimsJudgement(Value, frozen=True):
     """How a client judges publications, and those that it judged before.
 
     `gates`: the version of the gates. `judged`: the keys of publications of which every claim holds.
@@ -140,7 +144,7 @@ class PublishedName:
 
     The issuer and the kind of the first one own the id. Publications of others are void: an honest program refuses to
     write them, and nothing is compared with them. A publication whose place in the log is not the one that it claims is
-    left out, so that nobody comes first by saying so.
+    left out: coming first takes more than saying so.
     """
 
     def __init__(self, events: Iterable[VerifiedEvent], is_logged: Callable[[VerifiedEvent], bool]) -> None:
@@ -182,7 +186,7 @@ def published_ref(event: VerifiedEvent) -> PackRef:
 
 
 def check_owner(owner: Published, *, ref: PackRef, issuer: str, kind: ArtifactKind) -> None:
-    """Refuse a version under an id that another issuer, or another kind of document, was published under first."""
+    """Refuse a version under an id that belongs to another issuer, or to another kind of document."""
     if owner.issuer != issuer:
         raise NameTaken(
             f"versions of {ref.pack_id} are published by {owner.issuer}, not by {issuer}",
@@ -198,13 +202,13 @@ def check_owner(owner: Published, *, ref: PackRef, issuer: str, kind: ArtifactKi
 
 
 def recorded_name(reader: RegistryReader, base_id: str) -> PublishedName:
-    """The publications of an id as a writer reads them. Their places are compared with the entries of the log."""
+    """The publications of an id for a writer, who compares their places with the entries of the log."""
     refs = versions_of(reader.streams, base_id)
     return PublishedName(_publications(refs, reader.history), partial(_is_entry, reader.streams))
 
 
 def _proved_name(snapshot: RegistrySnapshot, base_id: str) -> PublishedName:
-    """The publications of an id as a client reads them. Their places are proved under the newest checkpoint."""
+    """The publications of an id for a client, who proves their places under the newest checkpoint."""
     newest = snapshot.newest()
 
     def is_logged(event: VerifiedEvent) -> bool:

@@ -202,7 +202,7 @@ class PublicationAudit:
         self, ref: PackRef, change: Published, *, first: Published, previous: str, fetch: Callable[[Digest], bytes]
     ) -> PublicationClaims:
         artifact = read_document(change, fetch, at=ref)
-        after = self._published(PackRef(ref.pack_id, change.after)) if change.after else None
+        after = self._publication(PackRef(ref.pack_id, change.after)) if change.after else None
         base = self._newest(artifact.document.base_pack_id) if isinstance(artifact.document, Overlay) else None
         return PublicationClaims(
             ref=ref,
@@ -219,12 +219,12 @@ class PublicationAudit:
 
     def _catalog(self, ref: PackRef, reference: CatalogReference, fetch: Callable[[Digest], bytes]) -> Candidate:
         name = PackRef(reference.id, reference.version)
-        published = self._published(name)
+        published = self._publication(name)
         if published is None or published.digest != reference.digest:
             raise unpublished_catalog_error(ref, name)
         return read_document(published, fetch, at=name)
 
-    def _published(self, ref: PackRef) -> Published | None:
+    def _publication(self, ref: PackRef) -> Published | None:
         return next((change for other, change in self._names.get(ref.pack_id, ()) if other == ref), None)
 
     def _newest(self, base_id: str, *, below: PackRef | None = None) -> tuple[PackRef, Published] | None:

@@ -22,7 +22,7 @@ from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
 from contextplane.registry.admit import AdmittedDocument, ArtifactMismatch, admit
-from contextplane.registry.claims import Judgement
+from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.errors import WrongKind
 from contextplane.registry.events import Pin, VerifiedEvent
 from contextplane.registry.merge import MergeInput, merge_documents
@@ -95,7 +95,7 @@ class ResolveContext(Value, frozen=True):
 
     trust_context: TrustContext
     capabilities: RuntimeCapabilities
-    judgement: Judgement
+    judgement: ClaimsJudgement
     seen: Checkpoint | None = None
     max_age: int | None = None
 

@@ -18,7 +18,7 @@ from contextplane.ports.keys import Keyring
 from contextplane.ports.objects import ObjectNotFound
 from contextplane.registry.artifact_state import REQUIRED_REVIEWS
 from contextplane.registry.artifacts import ArtifactInvalid, candidate
-from contextplane.registry.claims import Judgement
+from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.events import (
     Approval,
     CatalogReference,
@@ -264,7 +264,7 @@ class Releases(Registry):
             context = ResolveContext(
                 trust_context=TrustContext(keyring=keys, check=CHECK, now=now),
                 capabilities=capabilities,
-                judgement=Judgement(judge=judge_publication, gates="1", judged=judged),
+                judgement=ClaimsJudgement(judge=judge_publication, gates="1", judged=judged),
                 seen=seen,
                 max_age=max_age,
             )

@@ -1,6 +1,6 @@
 """Resolves versions of the registry by what this client trusts: nothing older than it saw or stale."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from contextplane import __version__
@@ -8,7 +8,7 @@ from contextplane.app.registry.session import RegistrySession
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.registry.admit import admit
-from contextplane.registry.claims import Judgement, PublicationClaims
+from contextplane.registry.claims import ClaimsJudgement, PublicationClaims
 from contextplane.registry.open import open_registry
 from contextplane.registry.pin_state import PinNotFound
 from contextplane.registry.resolution import CatalogSnapshot, Resolution, ResolvedDocument, ResolveRequest, prove_event
@@ -18,7 +18,7 @@ from contextplane.trust.compatibility import RuntimeCapabilities
 from contextplane.trust.keyring_stream import follow_keyring
 from contextplane.trust.verify import TrustContext
 
-__all__ = ["load_for_replay", "pinned_version", "resolve_request"]
+__all__ = ["judgement", "load_for_replay", "pinned_version", "resolve_request"]
 
 
 def pinned_version(session: RegistrySession, pack_id: str, environment: str) -> PackRef:
@@ -42,7 +42,7 @@ def load_for_replay(session: RegistrySession, ref: PackRef) -> ResolvedDocument:
     """
     with _open_snapshot(session) as (snapshot, trust_context, _):
         admission = admit(
-            ref, "replay", snapshot=snapshot, trust_context=trust_context, judgement=_judgement(frozenset())
+            ref, "replay", snapshot=snapshot, trust_context=trust_context, judgement=judgement(session, anew=True)
         )
         newest = snapshot.newest()
         if newest is not None:
@@ -64,7 +64,7 @@ def resolve_request(
         context = ResolveContext(
             trust_context=trust_context,
             capabilities=capabilities,
-            judgement=_judgement(session.judged),
+            judgement=judgement(session),
             seen=seen,
             max_age=max_age,
         )
@@ -73,8 +73,9 @@ def resolve_request(
     return resolution
 
 
-def _judgement(judged: Container[str]) -> Judgement:
-    return Judgement(judge=_judge_claims, gates=__version__, judged=judged)
+def judgement(session: RegistrySession, *, anew: bool = False) -> ClaimsJudgement:
+    """How a session judges what publishers claim; `anew`: also what it judged before."""
+    return ClaimsJudgement(judge=_judge_claims, gates=__version__, judged=frozenset[str]() if anew else session.judged)
 
 
 def _judge_claims(claims: PublicationClaims) -> tuple[ContextPlaneError, ...]:
