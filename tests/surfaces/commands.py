@@ -29,7 +29,9 @@ __all__ = [
 
 COMMAND = str(Path(sys.executable).with_name("ctx"))
 NOBODY = 65534
-_UNWANTED_VARIABLES = frozenset({"COLUMNS", "CTX_DATABASE_URL", "CTX_DIR", "NO_COLOR", "PYTHONUNBUFFERED"})
+_UNWANTED_VARIABLES = frozenset(
+    {"COLUMNS", "CTX_DATABASE_URL", "CTX_DIR", "CTX_TRUST_ROOT", "NO_COLOR", "PYTHONUNBUFFERED"}
+)
 
 
 @dataclass(frozen=True, slots=True)

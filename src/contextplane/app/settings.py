@@ -64,6 +64,7 @@ class Settings(Value, frozen=True):
     columns: int | None = None
     registry_max_age: int | None = None
     handoff: HandoffSettings = HandoffSettings()
+    trust_root: str | None = None
     sudo_uid: int | None = None
     state_dir: str | None = msgspec.field(default_factory=_state_folder)
 
@@ -81,6 +82,7 @@ def from_environment() -> Settings:
     - `CTX_DIR`: the store's folder.
     - `CTX_DATABASE_URL`: the PostgreSQL database that holds the catalog, instead of a file in that folder.
     - `CTX_REGISTRY_MAX_AGE`: how many seconds old the registry's newest checkpoint may be for new traffic.
+    - `CTX_TRUST_ROOT`: the trust root of the store, instead of that of `ctx init --trust-root`. A blank one is refused.
     - `SUDO_UID`: the user who runs this as root; stores of that user are used too.
     - `XDG_STATE_HOME`: the folder in which this client keeps what it remembers of stores (`~/.local/state`).
     - `NO_COLOR`: plain output. `CTX_DEBUG`: show where a defect is.
@@ -98,6 +100,7 @@ def from_environment() -> Settings:
         columns=_number("COLUMNS", 0) or None,
         registry_max_age=_max_age(),
         handoff=_handoff_settings(),
+        trust_root=os.environ.get("CTX_TRUST_ROOT"),
         sudo_uid=_number("SUDO_UID", 0) or None,
         state_dir=_state_folder(),
     )
