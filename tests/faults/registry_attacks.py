@@ -132,11 +132,14 @@ def finds_damage(step: str = FSCK) -> Check:
     return check
 
 
-def answers(step: str, field: str, note: str) -> Check:
-    """The command succeeds, and a field of its answer has the noted value."""
+def answers(step: str, field: str, note: str, *, or_refuses: frozenset[str] = frozenset()) -> Check:
+    """A field of the command's answer has the noted value; or the command refuses with one of these codes."""
 
     def check(scene: Scene) -> None:
-        assert scene.team.answer(step)[field] == scene.notes[note]
+        result = scene.team.run(f"{step} --json")
+        if error_code(result) not in or_refuses:
+            assert result.status == 0, result
+            assert json.loads(result.raw)[field] == scene.notes[note]
 
     return check
 
@@ -336,7 +339,10 @@ DRAFTS = (
         "W",
         (record("draft", "1.2.0", NARROWER), record("evil", "9.0.0")),
         (point_draft_elsewhere,),
-        (answers(REVIEW_NEXT, "digest", "draft"), finds_damage()),
+        (
+            answers(REVIEW_NEXT, "digest", "draft", or_refuses=frozenset({"artifact_recorded_otherwise"})),
+            finds_damage(),
+        ),
         "reviewers act on what an unsigned index says",
     ),
     Attack(
