@@ -256,7 +256,7 @@ def typed(args: list[str], answers: list[str], *, cwd: Path) -> tuple[str, int]:
     try:
         while piece := os.read(ours, 4096):
             output += piece
-            if left and output.endswith(b": "):
+            if left and output.endswith((b": ", b"[y/N] ")):
                 os.write(ours, f"{left.pop(0)}\n".encode())
     except OSError:  # the other end is closed
         pass

@@ -55,7 +55,7 @@ from contextplane.trust.verify import TrustContext, verify
 __all__ = [
     "PinResult",
     "drop_alias",
-    "environments_pinning",
+    "find_pinned",
     "pin_version",
     "promote",
     "roll_back",
@@ -114,6 +114,12 @@ def pin_version(session: RegistrySession, environment: str, ref: PackRef, by: Si
     return PinResult(
         environment=environment, ref=ref, digest=version.digest, before=before, appended=appended, overlays=overlays
     )
+
+
+def find_pinned(session: RegistrySession, environment: str, base_id: str, overlay: str | None = None) -> PackRef:
+    """Return the version of an id that an environment pins; `overlay`: that of one of its overlays."""
+    with session.read() as reader, _overlay_hint(reader, environment, base_id):
+        return ref_of(find_pin(reader.pins(environment, base_id), overlay or base_id))
 
 
 def unpin(session: RegistrySession, environment: str, base_id: str, overlay: str | None, by: SignedBy) -> PinResult:
@@ -203,14 +209,6 @@ def promote(session: RegistrySession, environment: str, base_id: str, by: Signed
             [PlannedChange(stream=pins_stream(environment, base_id), change=change, reason=by.reason)]
         )
     return PinResult(environment=environment, ref=version.ref, digest=version.digest, appended=appended)
-
-
-def environments_pinning(session: RegistrySession, ref: PackRef) -> tuple[str, ...]:
-    """List the environments that pin a version of a pack or a catalog."""
-    with session.read() as reader:
-        names = [name for name in reader.streams.names(PINS) if name.endswith(f"/{ref.pack_id}")]
-        environments = [name.removeprefix(PINS).partition("/")[0] for name in names]
-        return tuple(environment for environment in environments if reader.pins(environment, ref.pack_id).base == ref)
 
 
 def set_alias(session: RegistrySession, ref: PackRef, alias: str, by: SignedBy) -> None:

@@ -63,6 +63,7 @@ __all__ = [
     "Candidate",
     "candidate_in",
     "find_candidate",
+    "previous_version",
     "publish",
     "record_draft",
     "review",
@@ -134,7 +135,7 @@ def record_draft(
     shared = published_catalogs(session, catalogs)
     report = run_gates(session, artifact, environment, shared)
     reject_sensitive(report, at=str(artifact.ref))
-    before = _previous_version(session, artifact.ref)
+    before = previous_version(session, artifact.ref)
     data = gates_report(
         artifact.ref, artifact.digest, report, catalogs=catalog_references(shared), gates_version=__version__
     )
@@ -262,7 +263,7 @@ def publish(
             envelope=session.platform.objects.get(Digest.parse(state.envelope)) if state.envelope else b"",
             report=run_gates(session, artifact, environment, shared),
             golden=session.golden.run(artifact.ref, artifact.value, shared),
-            before=_previous_version(session, artifact.ref),
+            before=previous_version(session, artifact.ref),
             catalogs=catalog_references(shared),
             base=_overlaid_pack(session, artifact),
             gates_version=__version__,
@@ -309,7 +310,7 @@ def withdraw(session: RegistrySession, ref: PackRef, how: Stage, by: SignedBy) -
         return ActResult(ref=ref, digest=version.digest, stage=how, appended=appended)
 
 
-def _previous_version(session: RegistrySession, ref: PackRef) -> Candidate | None:
+def previous_version(session: RegistrySession, ref: PackRef) -> Candidate | None:
     """Return the highest version below `ref` that the owner of its id published; None if there is none.
 
     Revoked versions are included.

@@ -145,17 +145,10 @@ class RegistrySession:
         return read_artifact(self.platform.objects.get(digest))
 
     def candidate_digest(self, target: str) -> Digest:
-        """Return the digest of a recorded artifact: `sha256:...`, or `id@X.Y.Z` if that has a single draft.
-
-        Drafts that were withdrawn are left out.
-        """
+        """Return the digest of a recorded artifact: `sha256:...`, or `id@X.Y.Z` if that has a single draft."""
         if target.startswith(_DIGEST) and "@" not in target:
             return Digest.parse(target)
-        ref = PackRef.parse(target)
-        with self.platform.catalog.read() as view:
-            digests = [digest for _, digest in view.objects.roots(draft_root(ref))]
-        with self.read() as reader:
-            digests = [digest for digest in digests if reader.artifact(digest).stage != "withdrawn"]
+        digests = self.drafts_of(PackRef.parse(target))
         if not digests:
             raise ArtifactUnknown("it is not recorded", at=target, hint="'ctx lint FILE --record' records it")
         if len(digests) > 1:
@@ -166,6 +159,13 @@ class RegistrySession:
                 details={"digests": [str(digest) for digest in sorted(digests)]},
             )
         return digests[0]
+
+    def drafts_of(self, ref: PackRef) -> list[Digest]:
+        """List the drafts of a version, without those that were withdrawn."""
+        with self.platform.catalog.read() as view:
+            digests = [digest for _, digest in view.objects.roots(draft_root(ref))]
+        with self.read() as reader:
+            return [digest for digest in digests if reader.artifact(digest).stage != "withdrawn"]
 
     def named_version(self, text: str) -> PackRef:
         """Return the version that `id@X.Y.Z` or `id@ALIAS` names, or that `id@ENV` pins."""
