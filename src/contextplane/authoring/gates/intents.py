@@ -68,11 +68,8 @@ def permission_intents_resolve(subject: Subject) -> Iterator[Violation]:
 
 def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
     """No intent is given a tool that writes and that none of its decisions can use."""
-    writing = [tool for tool in subject.exposed_tools if tool.mode != _READS]
-    if not writing:
-        return
     reach = _reach_by_intent(subject)
-    for tool in writing:
+    for tool in subject.writing_tools:
         intents = [intent for intent in tool.permission.intents or reach if intent in reach]
         beyond = [intent for intent in intents if not at_most(tool.mode, reach[intent])]
         if beyond:
@@ -98,12 +95,17 @@ def evidence_is_produced_for_the_intent(subject: Subject) -> Iterator[Violation]
         for spec in specs:
             for n, name in enumerate(spec.required_evidence):
                 permissions = by_name.get(name, ()) if name in only_tools else ()
-                if permissions and not any(intent in (each.intents or (intent,)) for each in permissions):
+                if permissions and not _is_permitted(intent, permissions):
                     yield Violation(
                         at=f"{subject.decisions[spec.decision_key][0]}/required_evidence/{n}",
                         cause=f"{name!r} is needed for {intent}, and no tool that gives it is permitted there",
                         cure=f"add {intent} to the intents of {permissions[0].permission_id}",
                     )
+
+
+def _is_permitted(intent: str, permissions: "Sequence[Permission]") -> bool:
+    """Whether one of the permissions is for the intent. Without intents, a permission is for all of them."""
+    return any(not permission.intents or intent in permission.intents for permission in permissions)
 
 
 def steps_are_permitted_for_the_intent(subject: Subject) -> Iterator[Violation]:
@@ -116,7 +118,7 @@ def steps_are_permitted_for_the_intent(subject: Subject) -> Iterator[Violation]:
     for at, template in subject.templates:
         for s, step in enumerate(template.steps):
             permissions = scopes.get(step.tool, [])
-            if permissions and not any(template.intent in (each.intents or (template.intent,)) for each in permissions):
+            if permissions and not _is_permitted(template.intent, permissions):
                 yield Violation(
                     at=f"{at}/steps/{s}/tool",
                     cause=f"{step.tool} is permitted, but not for {template.intent}",
@@ -232,7 +234,13 @@ LAWS: tuple[Law[Subject], ...] = (
         about="decisions_read_on_deny",
     ),
     Law(gate="risk", code="decision_modes_differ", check=decisions_serve_intents_of_one_mode, severity="warning"),
-    Law(gate="risk", code="tool_beyond_decisions", check=intents_can_use_their_tools, severity="warning"),
+    Law(
+        gate="risk",
+        code="tool_beyond_decisions",
+        check=intents_can_use_their_tools,
+        severity="warning",
+        about="writing_tools",
+    ),
     Law(
         gate="risk",
         code="evidence_attested_by_request",
