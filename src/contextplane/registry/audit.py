@@ -3,7 +3,7 @@
     1  the keyring: every change signed by an owner, up to the one that is known       trust/keyring.py
     2  the log: every entry is well-formed, and its event is what the entry says       audit
     3  every event: signature, authority, transition, dependencies on other subjects   EventAudit
-       every publication: what its publisher claims                                    rejudge.py
+       every publication: what its publisher claims                                    claims.py
     4  nothing beside the log: no event without an entry, no unknown stream            audit
     5  the tree over the entries, node by node; the tree over the ends of streams      TreeAudit
     6  every checkpoint: signed, in order, of the log as it was then; the newest is    CheckpointAudit
@@ -32,6 +32,7 @@ from contextplane.ports.catalog import StreamsView, Transaction, View
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.artifact_state import ArtifactState, Stage, is_allowed, refuse_transition
 from contextplane.registry.authority import KeyringHistory
+from contextplane.registry.claims import PublicationAudit
 from contextplane.registry.events import (
     AliasSet,
     EventInvalid,
@@ -45,7 +46,6 @@ from contextplane.registry.events import (
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.open import check_continuity
 from contextplane.registry.reader import RegistryReader, SubjectState, initial_state
-from contextplane.registry.rejudge import PublicationAudit
 from contextplane.registry.stream_heads import HeadsDamaged, MemoryHeadNodes, StreamCut, put_heads
 from contextplane.registry.streams import (
     CHECKPOINTS,

@@ -6,13 +6,14 @@ that its id is the publisher's. A reader cannot know which program wrote that, s
     judge_publication    over the values that are collected here     rejudge.py
     collect_claims       reads them from a snapshot                  here
     PublishedName        all publications of one id, by the log      here
+    PublicationAudit     collects them in the order of the log       here
 
 A client judges each publication once by the gates of one version of this package, and remembers that
 (`ClaimsJudgement`).
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import ClassVar, Protocol
 
 import msgspec
@@ -38,17 +39,19 @@ __all__ = [
     "ClaimsJudgement",
     "KindTaken",
     "NameTaken",
+    "PublicationAudit",
     "PublicationClaims",
     "PublicationGatesFailed",
     "PublicationReportWrong",
     "PublicationVersionWrong",
     "PublishedName",
     "check_owner",
+    "check_predecessor",
     "collect_claims",
+    "collect_errors",
     "published_ref",
     "read_document",
     "recorded_name",
-    "unpublished_catalog_error",
 ]
 
 
@@ -153,7 +156,12 @@ class PublishedName:
             ((event, change) for event, change in publications if isinstance(change, Published)),
             key=lambda publication: publication[0].event.entry,
         )
-        self._is_logged = is_logged
+        self._is_logged = cache(is_logged)  # each is asked once, also after the view is closed
+
+    @cached_property
+    def refs(self) -> tuple[PackRef, ...]:
+        """Every version, of the owner or not, ordered by number."""
+        return tuple(sorted(published_ref(event) for event, _ in self._publications))
 
     @cached_property
     def first(self) -> VerifiedEvent | None:
@@ -185,7 +193,7 @@ def published_ref(event: VerifiedEvent) -> PackRef:
     return PackRef.parse(event.event.subject.removeprefix(VERSIONS))
 
 
-def check_owner(owner: Published, *, ref: PackRef, issuer: str, kind: ArtifactKind) -> None:
+def check_owner(owner: Published, ref: PackRef, issuer: str, kind: ArtifactKind) -> None:
     """Refuse a version under an id that belongs to another issuer, or to another kind of document."""
     if owner.issuer != issuer:
         raise NameTaken(
@@ -199,6 +207,28 @@ def check_owner(owner: Published, *, ref: PackRef, issuer: str, kind: ArtifactKi
             at=str(ref),
             hint="publish it under an id of its own",
         )
+
+
+def check_predecessor(ref: PackRef, published: Published, previous: str) -> None:
+    """Refuse a comparison with another than the version before.
+
+    That version decides how large the step is and who must review it.
+    """
+    if published.after != previous:
+        raise PublicationVersionWrong(
+            f"compared with {published.after or 'nothing'}, and {previous or 'nothing'} was before it", at=str(ref)
+        )
+
+
+def collect_errors(*checks: Callable[[], None]) -> tuple[ContextPlaneError, ...]:
+    """Run every check; return the errors of those that refuse."""
+    errors: list[ContextPlaneError] = []
+    for check in checks:
+        try:
+            check()
+        except ContextPlaneError as error:
+            errors.append(error)
+    return tuple(errors)
 
 
 def recorded_name(reader: RegistryReader, base_id: str) -> PublishedName:
@@ -271,11 +301,11 @@ def _named_catalog(version: VersionState, reference: CatalogReference, snapshot:
         or change.digest != reference.digest
         or event.event.entry >= version.entry
     ):
-        raise unpublished_catalog_error(version.ref, ref)
+        raise _unpublished_catalog_error(version.ref, ref)
     return read_document(change, snapshot.object, at=ref)
 
 
-def unpublished_catalog_error(ref: PackRef, catalog: PackRef) -> PublicationGatesFailed:
+def _unpublished_catalog_error(ref: PackRef, catalog: PackRef) -> PublicationGatesFailed:
     """The error for a publication that names a catalog which is not there."""
     return PublicationGatesFailed(
         f"it was judged together with {catalog}, which was not published like that before it", at=str(ref)
@@ -306,3 +336,73 @@ def read_document(change: Published, fetch: Callable[[Digest], bytes], *, at: Pa
     except (JsonRefused, msgspec.ValidationError) as error:
         raise PublicationReportWrong(f"{at} cannot be read: {error}", at=str(at), hint="use a newer runtime") from error
     return Candidate(kind=change.kind, document=document, value=value, data=data)
+
+
+class PublicationAudit:
+    """Judges every publication of a registry again, one after the other in the order of the log.
+
+    `fetch`: returns the bytes of an object. `judge`: judges the claims. Without them, only what the events say is
+    judged: owner and predecessor. Judging takes longer than all other checks of an event.
+    """
+
+    def __init__(self, fetch: Callable[[Digest], bytes] | None = None, judge: ClaimsJudge | None = None) -> None:
+        self._fetch = fetch
+        self._judge = judge
+        self._names: dict[str, list[tuple[PackRef, Published]]] = {}
+
+    def check(self, ref: PackRef, change: Published) -> tuple[ContextPlaneError, ...]:
+        """Return an error for every claim of the next publication that does not hold."""
+        first = self._names.get(ref.pack_id, [(ref, change)])[0][1]
+        before = self._newest(ref.pack_id, below=ref)
+        self._names.setdefault(ref.pack_id, []).append((ref, change))
+        previous = "" if before is None else before[0].version
+        if self._fetch is not None and self._judge is not None:
+            try:
+                claims = self._claims(ref, change, first=first, previous=previous, fetch=self._fetch)
+            except ContextPlaneError as error:
+                return (error,)
+            return self._judge(claims)
+        return collect_errors(
+            partial(check_owner, first, ref, change.issuer, change.kind),
+            partial(check_predecessor, ref, change, previous),
+        )
+
+    def _claims(
+        self, ref: PackRef, change: Published, *, first: Published, previous: str, fetch: Callable[[Digest], bytes]
+    ) -> PublicationClaims:
+        artifact = read_document(change, fetch, at=ref)
+        after = self._publication(PackRef(ref.pack_id, change.after)) if change.after else None
+        base = self._newest(artifact.document.base_pack_id) if isinstance(artifact.document, Overlay) else None
+        return PublicationClaims(
+            ref=ref,
+            published=change,
+            artifact=artifact,
+            envelope=fetch(Digest.parse(change.envelope)),
+            report=fetch(Digest.parse(change.report)),
+            first=first,
+            previous=previous,
+            before=read_document(after, fetch, at=PackRef(ref.pack_id, change.after)) if after is not None else None,
+            catalogs=tuple(self._catalog(ref, reference, fetch) for reference in change.catalogs),
+            base=read_document(base[1], fetch, at=base[0]) if base is not None else None,
+        )
+
+    def _catalog(self, ref: PackRef, reference: CatalogReference, fetch: Callable[[Digest], bytes]) -> Candidate:
+        name = PackRef(reference.id, reference.version)
+        published = self._publication(name)
+        if published is None or published.digest != reference.digest:
+            raise _unpublished_catalog_error(ref, name)
+        return read_document(published, fetch, at=name)
+
+    def _publication(self, ref: PackRef) -> Published | None:
+        return next((change for other, change in self._names.get(ref.pack_id, ()) if other == ref), None)
+
+    def _newest(self, base_id: str, *, below: PackRef | None = None) -> tuple[PackRef, Published] | None:
+        """The highest version of an id so far that the owner of the id published."""
+        publications = self._names.get(base_id, [])
+        owned = [
+            (ref, change)
+            for ref, change in publications
+            if (change.issuer, change.kind) == (publications[0][1].issuer, publications[0][1].kind)
+            and (below is None or ref.release < below.release)
+        ]
+        return max(owned, key=lambda publication: publication[0].release, default=None)

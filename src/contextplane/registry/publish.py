@@ -29,7 +29,7 @@ from contextplane.registry.events import Approval, CatalogReference, Published
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import GoldenResult, gates_report
 from contextplane.registry.reviews import check_rejections, check_reviews, needed_roles
-from contextplane.registry.streams import version_stream
+from contextplane.registry.streams import version_stream, versions_of
 from contextplane.registry.version_state import VersionState
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.trust.tenancy import check_issuer
@@ -75,7 +75,8 @@ class Release(Value, frozen=True):
     """Everything that is published together: the artifact, its envelope, and its gate and golden results.
 
     `before`: the version before it, if any. `catalogs`: those that it was linted with. `base`: for an overlay, the
-    newest version of its pack, if any. `gates_version`: the version of the package whose gates ran.
+    newest version of its pack, if any. `gates_version`: the version of the package whose gates ran. `name`: the
+    publications of its id as they were read before; they are read again if there are others by now.
     """
 
     artifact: Candidate
@@ -86,6 +87,7 @@ class Release(Value, frozen=True):
     catalogs: tuple[CatalogReference, ...] = ()
     base: Candidate | None = None
     gates_version: str = ""
+    name: PublishedName | None = None
 
     @property
     def report_data(self) -> bytes:
@@ -118,9 +120,11 @@ def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResu
     # (1) the name and number are free
     if is_already_published(reader.version(artifact.ref), artifact):
         return None
-    name = recorded_name(reader, artifact.ref.pack_id)
+    name = release.name
+    if name is None or name.refs != tuple(versions_of(reader.streams, artifact.ref.pack_id)):
+        name = recorded_name(reader, artifact.ref.pack_id)
     if name.owner is not None:
-        check_owner(name.owner, ref=artifact.ref, issuer=artifact.issuer, kind=artifact.kind)
+        check_owner(name.owner, artifact.ref, artifact.issuer, artifact.kind)
     # (2) signed
     state = reader.artifact(artifact.digest)
     check_rejections(state)

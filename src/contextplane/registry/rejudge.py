@@ -9,7 +9,6 @@ The gates are those of now. A version that was published before a law was writte
 one, and the message says which gates judged it then, if its report does.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -19,24 +18,21 @@ from contextplane.authoring.gates.table import Report
 from contextplane.authoring.texts import Identify
 from contextplane.authoring.version_class import BumpTooSmall, check_bump, required_bump
 from contextplane.errors import ContextPlaneError
-from contextplane.model.artifact import Overlay
-from contextplane.model.ids import Digest, PackRef
-from contextplane.registry.artifacts import Candidate
+from contextplane.model.ids import PackRef
 from contextplane.registry.claims import (
     PublicationClaims,
     PublicationGatesFailed,
     PublicationReportWrong,
     PublicationVersionWrong,
     check_owner,
-    read_document,
-    unpublished_catalog_error,
+    check_predecessor,
+    collect_errors,
 )
-from contextplane.registry.events import CatalogReference, Published
 from contextplane.registry.merge import judge_with_catalogs
 from contextplane.registry.reports import catalog_rows
 from contextplane.trust.dsse import IN_TOTO, Envelope, Statement
 
-__all__ = ["PublicationAudit", "judge_publication"]
+__all__ = ["judge_publication"]
 
 
 def judge_publication(claims: PublicationClaims, *, identify: Identify | None = None) -> tuple[ContextPlaneError, ...]:
@@ -44,29 +40,14 @@ def judge_publication(claims: PublicationClaims, *, identify: Identify | None = 
 
     `identify`: recognizes numbers that identify a person.
     """
-    return _collect_errors(
-        partial(_check_owner, claims.ref, claims.published, claims.first),
+    return collect_errors(
+        partial(check_owner, claims.first, claims.ref, claims.published.issuer, claims.published.kind),
         partial(_check_statement, claims),
         partial(_check_report, claims),
-        partial(_check_predecessor, claims.ref, claims.published, claims.previous),
+        partial(check_predecessor, claims.ref, claims.published, claims.previous),
         partial(_check_number, claims),
         partial(_check_gates, claims, identify),
     )
-
-
-def _collect_errors(*checks: Callable[[], None]) -> tuple[ContextPlaneError, ...]:
-    errors: list[ContextPlaneError] = []
-    for check in checks:
-        try:
-            check()
-        except ContextPlaneError as error:
-            errors.append(error)
-    return tuple(errors)
-
-
-def _check_owner(ref: PackRef, published: Published, first: Published) -> None:
-    """(1) Refuse an id of another issuer or of another kind."""
-    check_owner(first, ref=ref, issuer=published.issuer, kind=published.kind)
 
 
 def _check_statement(claims: PublicationClaims) -> None:
@@ -113,17 +94,6 @@ def _check_report(claims: PublicationClaims) -> None:
         raise PublicationReportWrong("by its own report it did not pass its gates", at=str(claims.ref))
 
 
-def _check_predecessor(ref: PackRef, published: Published, previous: str) -> None:
-    """(3) Refuse a comparison with another than the version before.
-
-    That version decides how large the step is and who must review it.
-    """
-    if published.after != previous:
-        raise PublicationVersionWrong(
-            f"compared with {published.after or 'nothing'}, and {previous or 'nothing'} was before it", at=str(ref)
-        )
-
-
 def _check_number(claims: PublicationClaims) -> None:
     """(3) Refuse a number that is too small for the change."""
     if claims.before is None:
@@ -168,72 +138,3 @@ def _gates_then(claims: PublicationClaims) -> str:
     except PublicationReportWrong:
         return ""
     return f" (its report is by those of version {version[:40]})" if version else ""
-
-
-class PublicationAudit:
-    """Judges every publication of a registry again, one after the other in the order of the log.
-
-    `fetch`: returns the bytes of an object. Without it, only what the events say is judged: owner and predecessor.
-    Running the gates takes most of the time of an audit: milliseconds for each publication.
-    """
-
-    def __init__(self, fetch: Callable[[Digest], bytes] | None = None, *, identify: Identify | None = None) -> None:
-        self._fetch = fetch
-        self._identify = identify
-        self._names: dict[str, list[tuple[PackRef, Published]]] = {}
-
-    def check(self, ref: PackRef, change: Published) -> tuple[ContextPlaneError, ...]:
-        """Return an error for every claim of the next publication that does not hold."""
-        first = self._names.get(ref.pack_id, [(ref, change)])[0][1]
-        before = self._newest(ref.pack_id, below=ref)
-        self._names.setdefault(ref.pack_id, []).append((ref, change))
-        previous = "" if before is None else before[0].version
-        if self._fetch is not None:
-            try:
-                claims = self._claims(ref, change, first=first, previous=previous, fetch=self._fetch)
-            except ContextPlaneError as error:
-                return (error,)
-            return judge_publication(claims, identify=self._identify)
-        return _collect_errors(
-            partial(_check_owner, ref, change, first), partial(_check_predecessor, ref, change, previous)
-        )
-
-    def _claims(
-        self, ref: PackRef, change: Published, *, first: Published, previous: str, fetch: Callable[[Digest], bytes]
-    ) -> PublicationClaims:
-        artifact = read_document(change, fetch, at=ref)
-        after = self._publication(PackRef(ref.pack_id, change.after)) if change.after else None
-        base = self._newest(artifact.document.base_pack_id) if isinstance(artifact.document, Overlay) else None
-        return PublicationClaims(
-            ref=ref,
-            published=change,
-            artifact=artifact,
-            envelope=fetch(Digest.parse(change.envelope)),
-            report=fetch(Digest.parse(change.report)),
-            first=first,
-            previous=previous,
-            before=read_document(after, fetch, at=PackRef(ref.pack_id, change.after)) if after is not None else None,
-            catalogs=tuple(self._catalog(ref, reference, fetch) for reference in change.catalogs),
-            base=read_document(base[1], fetch, at=base[0]) if base is not None else None,
-        )
-
-    def _catalog(self, ref: PackRef, reference: CatalogReference, fetch: Callable[[Digest], bytes]) -> Candidate:
-        name = PackRef(reference.id, reference.version)
-        published = self._publication(name)
-        if published is None or published.digest != reference.digest:
-            raise unpublished_catalog_error(ref, name)
-        return read_document(published, fetch, at=name)
-
-    def _publication(self, ref: PackRef) -> Published | None:
-        return next((change for other, change in self._names.get(ref.pack_id, ()) if other == ref), None)
-
-    def _newest(self, base_id: str, *, below: PackRef | None = None) -> tuple[PackRef, Published] | None:
-        """The highest version of an id so far that the owner of the id published."""
-        publications = self._names.get(base_id, [])
-        owned = [
-            (ref, change)
-            for ref, change in publications
-            if (change.issuer, change.kind) == (publications[0][1].issuer, publications[0][1].kind)
-            and (below is None or ref.release < below.release)
-        ]
-        return max(owned, key=lambda publication: publication[0].release, default=None)

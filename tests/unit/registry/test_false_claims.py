@@ -173,7 +173,7 @@ def test_what_was_judged_is_not_judged_again_in_one_session(here: Office, monkey
     def judge(_claims: PublicationClaims) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("contextplane.app.registry.resolve._judge_claims", judge)
+    monkeypatch.setattr("contextplane.app.registry.resolve.judge_claims", judge)
     assert resolve_request(here.desk, request, HERE, max_age=None).judged == ()
 
 

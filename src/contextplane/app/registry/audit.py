@@ -2,17 +2,17 @@
 
 from typing import ClassVar
 
-from contextplane.app.packs.files import official_number
+from contextplane.app.registry.resolve import judge_claims
 from contextplane.app.registry.session import RegistrySession
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
 from contextplane.ports.keys import Signer
 from contextplane.registry.audit import AuditResult, Progress, audit
+from contextplane.registry.claims import PublicationAudit
 from contextplane.registry.errors import VersionUnknown
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
-from contextplane.registry.rejudge import PublicationAudit
 from contextplane.registry.resign import RegistryEmpty, resign
 from contextplane.registry.streams import LOG, TREE, version_stream
 from contextplane.trust.checkpoint import consistency_text, inclusion_text
@@ -90,7 +90,7 @@ def audit_registry(session: RegistrySession, progress: Progress) -> AuditResult:
             session.keys.check,
             origin=session.origin,
             seen=seen,
-            publications=PublicationAudit(session.platform.objects.get, identify=official_number),
+            publications=PublicationAudit(session.platform.objects.get, judge_claims),
             progress=progress,
         )
     if audited.sound:

@@ -258,15 +258,17 @@ def publish(
                 ref=artifact.ref, digest=digest, stage=version.stage, golden=golden, golden_words="at that time"
             )
         shared = published_catalogs(session, refs_of(state.catalogs))
+        name = recorded_name(reader, artifact.ref.pack_id)
         release = Release(
             artifact=artifact,
             envelope=session.platform.objects.get(Digest.parse(state.envelope)) if state.envelope else b"",
             report=run_gates(session, artifact, environment, shared),
             golden=session.golden.run(artifact.ref, artifact.value, shared),
-            before=previous_version(session, artifact.ref),
+            before=_published_document(session, name.newest(below=artifact.ref)),
             catalogs=catalog_references(shared),
             base=_overlaid_pack(session, artifact),
             gates_version=__version__,
+            name=name,
         )
     with session.write(by.signer, [release.report_data]) as writer:
         appended = publish_release(writer, release, by.reason)

@@ -18,7 +18,7 @@ from contextplane.trust.compatibility import RuntimeCapabilities
 from contextplane.trust.keyring_stream import follow_keyring
 from contextplane.trust.verify import TrustContext
 
-__all__ = ["judgement", "load_for_replay", "pinned_version", "resolve_request"]
+__all__ = ["judge_claims", "judgement", "load_for_replay", "pinned_version", "resolve_request"]
 
 
 def pinned_version(session: RegistrySession, pack_id: str, environment: str) -> PackRef:
@@ -75,10 +75,10 @@ def resolve_request(
 
 def judgement(session: RegistrySession, *, anew: bool = False) -> ClaimsJudgement:
     """How a session judges what publishers claim; `anew`: also what it judged before."""
-    return ClaimsJudgement(judge=_judge_claims, gates=__version__, judged=frozenset[str]() if anew else session.judged)
+    return ClaimsJudgement(judge=judge_claims, gates=__version__, judged=frozenset[str]() if anew else session.judged)
 
 
-def _judge_claims(claims: PublicationClaims) -> tuple[ContextPlaneError, ...]:
+def judge_claims(claims: PublicationClaims) -> tuple[ContextPlaneError, ...]:
     """Judge the claims of a publication by the gates, which are loaded only if there is one to judge."""
     from contextplane.app.packs.files import official_number
     from contextplane.registry.rejudge import judge_publication
