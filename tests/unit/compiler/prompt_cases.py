@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.inputs import read_evidence, read_request, read_run_context
 from contextplane.compiler.view import PackView
-from contextplane.evaluation.case_table import run_table
+from contextplane.evaluation.case_run import run_table
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.evidence import Evidence, EvidenceFreshness
 from contextplane.model.timestamp import Timestamp
