@@ -21,6 +21,7 @@ from contextplane.registry.events import Approval, Drafted, Linted, Published
 from contextplane.registry.reports import gates_report
 from tests.support.catalog_rows import CatalogRows, open_rows
 from tests.support.registry_forger import Forger
+from tests.support.registry_tampering import put_tables_back, read_tables
 from tests.support.registry_team import LOG_ROLE, PACK_ID, Team, error_code, trust_step
 from tests.unit.registry.desk import ISSUER, NARROWER, version
 from tests.unit.trust.world import key_of
@@ -224,12 +225,15 @@ def forget(scene: Scene) -> None:
 
 
 def keep_copy(scene: Scene) -> None:
+    scene.notes["tables"] = read_tables(scene.rows)
     shutil.copytree(scene.team.store, scene.team.folder.with_name("copy"), symlinks=True)
 
 
 def put_copy_back(scene: Scene) -> None:
     shutil.rmtree(scene.team.store)
     shutil.move(scene.team.folder.with_name("copy"), scene.team.store)
+    if scene.team.database_url is not None:
+        put_tables_back(scene.rows, scene.notes["tables"])
 
 
 def hide(prefix: str) -> Step:

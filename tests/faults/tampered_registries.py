@@ -19,7 +19,6 @@ from tests.support.registry_tampering import (
     StoreEdit,
     Tables,
     file_edits,
-    put_tables_back,
     read_tables,
     row_edits,
     store_edits,
@@ -96,7 +95,7 @@ class TamperedRegistry:
 
     def judge(self, edit: Edit) -> list[str]:
         """Make an edit; return what is wrong with what the commands say after it."""
-        self._put_back()
+        self._copies.put_back("last")
         if isinstance(edit, RowEdit):
             edit.apply(self.rows)
         else:
@@ -114,11 +113,6 @@ class TamperedRegistry:
         self._copies.keep(str(number))
         self._tables.append(read_tables(self.rows))
         self._files.append(store_files(self.team.store))
-
-    def _put_back(self) -> None:
-        self._copies.put_back("last")
-        if self.team.database_url is not None:
-            put_tables_back(self.rows, self._tables[-1])
 
     def _answer(self, read: str) -> bytes:
         result = self.team.run(f":{read}")
