@@ -7,11 +7,11 @@ are first used: a session that only reads execution packs loads no keys and no r
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from contextplane.app.platform import Platform, open_platform
-from contextplane.app.settings import Settings
+from contextplane.app.settings import Settings, signer_environment, signer_setting
 from contextplane.model.value import Value
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contextplane.ports.keys import Signer
     from contextplane.registry.reports import GoldenCases
 
-__all__ = ["LocalPrincipal", "PrincipalSession", "open_session"]
+__all__ = ["LocalPrincipal", "PrincipalSession", "external_signer", "open_session"]
 
 
 class LocalPrincipal(Value, frozen=True):
@@ -44,6 +44,18 @@ class LocalPrincipal(Value, frozen=True):
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """Hide the key from `rich` as well, which prints the local variables of tracebacks by this."""
         return []
+
+
+def external_signer(pin: Callable[[], bytes | None]) -> "Callable[[], Signer] | None":
+    """Return what opens the signer of `CTX_SIGNER`; None if that is unset. `pin`: asks for a PIN."""
+    setting = signer_setting()
+    return None if setting is None else partial(_open_signer, setting, pin)
+
+
+def _open_signer(setting: str, pin: Callable[[], bytes | None]) -> "Signer":
+    from contextplane.app.registry.signers import open_external_signer
+
+    return open_external_signer(setting, pin, signer_environment())
 
 
 class PrincipalSession:

@@ -12,7 +12,10 @@ __all__ = [
     "Settings",
     "from_environment",
     "key_passphrase",
+    "pkcs11_pin",
     "server_environment",
+    "signer_environment",
+    "signer_setting",
     "signing_key",
     "token_tables",
     "tool_environment",
@@ -124,6 +127,21 @@ def token_tables() -> str | None:
 def signing_key() -> bytes | None:
     """Read `CTX_SIGNING_KEY`, a private key in PEM form. Not part of `Settings`, which may be shown."""
     return os.environ.get("CTX_SIGNING_KEY", "").encode(errors="surrogateescape") or None
+
+
+def signer_setting() -> str | None:
+    """Read `CTX_SIGNER`, a signer outside of this program: `command:...` or `pkcs11:...`."""
+    return os.environ.get("CTX_SIGNER") or None
+
+
+def pkcs11_pin() -> bytes | None:
+    """Read `CTX_PKCS11_PIN`, the PIN of the token that signs. Not part of `Settings`, either."""
+    return os.environ.get("CTX_PKCS11_PIN", "").encode(errors="surrogateescape") or None
+
+
+def signer_environment() -> dict[str, str]:
+    """Return the environment variables that a signer receives: all but ours, among which are secrets."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("CTX_")}
 
 
 def key_passphrase() -> bytes | None:

@@ -34,10 +34,13 @@ __all__ = [
     "LocalKeys",
     "NamingPassphrase",
     "Passphrase",
+    "PublicPem",
     "SigningKeyUnclear",
     "StandaloneKey",
     "create_standalone_key",
+    "keys_without_store",
     "new_passphrase",
+    "public_pem",
     "read_public_key",
 ]
 
@@ -140,6 +143,26 @@ class LocalKeys:
     def _ask(self, name: str) -> bytes | None:
         ask = self._passphrase
         return ask.ask_for(name) if isinstance(ask, NamingPassphrase) else ask()
+
+
+class PublicPem(Value, frozen=True):
+    """A public key as PEM, for other programs, and its id."""
+
+    key_id: str
+    pem: str
+
+
+def public_pem(signer: Signer) -> PublicPem:
+    """Return the public key of a signer."""
+    key = signer.public_key
+    return PublicPem(key_id=key.key_id, pem=pem("PUBLIC KEY", key.spki).decode())
+
+
+def keys_without_store(
+    passphrase: Passphrase, environment_key: bytes | None, external_signer: Callable[[], Signer] | None
+) -> LocalKeys:
+    """Return the keys that can be used where there is no store: all but those in the folder of one."""
+    return LocalKeys(FileKeys(""), passphrase, environment_key, external_signer)
 
 
 def read_public_key(path: str) -> PublicKey:
