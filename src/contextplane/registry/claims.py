@@ -12,7 +12,7 @@ A client judges each publication once by the gates of one version of this packag
 (`ClaimsJudgement`).
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 from functools import cache, cached_property, partial
 from typing import ClassVar, Protocol
 
@@ -24,12 +24,11 @@ from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.parse import parse
 from contextplane.model.value import Value
-from contextplane.ports.catalog import StreamsView
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.events import CatalogReference, Published, VerifiedEvent
 from contextplane.registry.reader import RegistryReader
-from contextplane.registry.resolution import RegistrySnapshot, prove_event
-from contextplane.registry.streams import LOG, VERSIONS, version_stream, versions_of
+from contextplane.registry.resolution import RegistrySnapshot, prove_event, read_publications
+from contextplane.registry.streams import LOG, VERSIONS, version_stream
 from contextplane.registry.version_state import VersionState
 from contextplane.trust.merkle import InclusionRefuted
 from contextplane.trust.merkle_log import LogEntry, entry_body
@@ -233,8 +232,16 @@ def collect_errors(*checks: Callable[[], None]) -> tuple[ContextPlaneError, ...]
 
 def recorded_name(reader: RegistryReader, base_id: str) -> PublishedName:
     """The publications of an id for a writer, who compares their places with the entries of the log."""
-    refs = versions_of(reader.streams, base_id)
-    return PublishedName(_publications(refs, reader.history), partial(_is_entry, reader.streams))
+
+    def is_entry(index: int, entry: LogEntry) -> bool:
+        stored = next(iter(reader.streams.read(LOG, after=index)), None)
+        return stored is not None and (stored.seq, stored.body) == (index + 1, entry_body(entry))
+
+    def is_logged(event: VerifiedEvent) -> bool:
+        place = event.event
+        return is_entry(place.entry, LogEntry(event=event.digest, seq=place.seq, stream=place.subject))
+
+    return PublishedName(read_publications(reader, base_id, is_entry), is_logged)
 
 
 def _proved_name(snapshot: RegistrySnapshot, base_id: str) -> PublishedName:
@@ -248,23 +255,7 @@ def _proved_name(snapshot: RegistrySnapshot, base_id: str) -> PublishedName:
             return False
         return proof is not None
 
-    return PublishedName(_publications(snapshot.versions(base_id), snapshot.history), is_logged)
-
-
-def _publications(
-    refs: Iterable[PackRef], history: Callable[[str], Iterable[VerifiedEvent]]
-) -> Iterator[VerifiedEvent]:
-    for ref in refs:
-        # The publication is the first event of its stream, however many followed.
-        event = next(iter(history(version_stream(ref))), None)
-        if event is not None:
-            yield event
-
-
-def _is_entry(streams: StreamsView, event: VerifiedEvent) -> bool:
-    entry = next(iter(streams.read(LOG, after=event.event.entry)), None)
-    body = entry_body(LogEntry(event=event.digest, seq=event.event.seq, stream=event.event.subject))
-    return entry is not None and (entry.seq, entry.body) == (event.event.entry + 1, body)
+    return PublishedName(snapshot.publications(base_id), is_logged)
 
 
 def collect_claims(
@@ -293,7 +284,7 @@ def collect_claims(
 def _named_catalog(version: VersionState, reference: CatalogReference, snapshot: RegistrySnapshot) -> Candidate:
     """A catalog that a publication names. It must have been published before, with these bytes."""
     ref = PackRef(reference.id, reference.version)
-    event = next(_publications([ref], snapshot.history), None)
+    event = next(iter(snapshot.history(version_stream(ref))), None)
     change = event.change if event is not None else None
     if (
         event is None

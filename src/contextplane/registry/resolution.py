@@ -13,10 +13,11 @@ A refusal is never cached, and removes the cached result. The bytes behind a nam
 how soon a new state is seen. The clock is an argument.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, Protocol
 
 from contextplane.authoring.overlay.resolved_view import AppliedChange
+from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import ArtifactKind, Intent
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest, PackRef
@@ -28,7 +29,8 @@ from contextplane.ports.keys import Keyring
 from contextplane.registry.events import VerifiedEvent
 from contextplane.registry.merge import MergedPart
 from contextplane.registry.open import OpenRegistry
-from contextplane.registry.streams import LOG, TREE, versions_of
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.streams import LOG, TREE, version_stream, versions_of
 from contextplane.registry.version_state import Use
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring_stream import STREAM
@@ -54,6 +56,7 @@ __all__ = [
     "ResolvedDocument",
     "StateNumber",
     "prove_event",
+    "read_publications",
     "state_number",
 ]
 
@@ -160,8 +163,8 @@ class RegistrySnapshot(Protocol):
         """The last event of a stream, verified likewise; None if there is none."""
         ...
 
-    def versions(self, base_id: str) -> Iterable[PackRef]:
-        """Every version of an id that was ever published."""
+    def publications(self, base_id: str) -> Iterable[VerifiedEvent]:
+        """The publication of every version of an id (`read_publications`)."""
         ...
 
     def object(self, digest: Digest) -> bytes:
@@ -219,8 +222,8 @@ class CatalogSnapshot:
     def last(self, stream: str) -> VerifiedEvent | None:
         return self._reader.last(stream)
 
-    def versions(self, base_id: str) -> Iterable[PackRef]:
-        return versions_of(self._reader.streams, base_id)
+    def publications(self, base_id: str) -> Iterable[VerifiedEvent]:
+        return read_publications(self._reader, base_id, self._is_entry)
 
     def object(self, digest: Digest) -> bytes:
         return self._fetch(digest)
@@ -239,6 +242,49 @@ class CatalogSnapshot:
 
     def consistency(self, old: int, size: int) -> Path:
         return consistency_proof(self._nodes, old, size)
+
+    def _is_entry(self, index: int, entry: LogEntry) -> bool:
+        newest = self._newest.checkpoint if self._newest is not None else None
+        if newest is None or index >= newest.size:
+            return False
+        leaf, path = leaf_hash(entry_body(entry)), self.inclusion(index, newest.size)
+        try:
+            verify_inclusion(leaf, index, newest.size, root=newest.root, proof=path)
+        except InclusionRefuted:
+            return False
+        return True
+
+
+def read_publications(
+    reader: RegistryReader, base_id: str, is_entry: Callable[[int, LogEntry], bool]
+) -> Iterator[VerifiedEvent]:
+    """The publication of every version of an id.
+
+    The first event of a version that is no valid publication is left out if the log has it just so: a holder of a key
+    wrote it past the rules, no reader accepts it, and the other versions must not suffer. If the log has it not, the
+    stream was changed, and that is refused. `is_entry`: whether the log has an entry at an index.
+    """
+    for ref in versions_of(reader.streams, base_id):
+        stream = version_stream(ref)
+        try:
+            # The publication is the first event of its stream, however many followed.
+            event = next(iter(reader.history(stream)), None)
+        except ContextPlaneError:
+            if not _is_logged_first(reader, stream, is_entry):
+                raise
+            continue
+        if event is not None:
+            yield event
+
+
+def _is_logged_first(reader: RegistryReader, stream: str, is_entry: Callable[[int, LogEntry], bool]) -> bool:
+    """Whether the log has the first event of a stream as it is stored. The whole log is searched for it."""
+    stored = next(iter(reader.streams.read(stream)), None)
+    if stored is None or stored.seq != 1:
+        return False
+    entry = LogEntry(event=Digest.of(stored.body).hex, seq=1, stream=stream)
+    body = entry_body(entry)
+    return any(logged.body == body and is_entry(logged.seq - 1, entry) for logged in reader.streams.read(LOG))
 
 
 class _Nodes:

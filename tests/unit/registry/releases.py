@@ -293,8 +293,9 @@ class Bent:
     def last(self, stream: str) -> VerifiedEvent | None:
         return self._snapshot.last(stream)
 
-    def versions(self, base_id: str) -> Iterable[PackRef]:
-        return self._snapshot.versions(base_id)
+    def publications(self, base_id: str) -> Iterable[VerifiedEvent]:
+        events = self._snapshot.publications(base_id)
+        return self._answers["history"](list(events)) if "history" in self._answers else events
 
     def object(self, digest: Digest) -> bytes:
         data = self._snapshot.object(digest)

@@ -14,7 +14,7 @@ from contextplane.authoring.gates.table import Report
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.registry.artifacts import Candidate, candidate
-from contextplane.registry.claims import PublicationClaims
+from contextplane.registry.claims import PublicationClaims, recorded_name
 from contextplane.registry.events import Drafted, Linted, Published, Signed
 from contextplane.registry.reports import gates_report
 from contextplane.registry.resolution import ResolveRequest
@@ -28,6 +28,7 @@ from tests.unit.authoring.packs import EXAMPLE
 from tests.unit.registry.desk import CATALOG as DESK_CATALOG
 from tests.unit.registry.desk import ISSUER, NARROWER, OVERLAY, REVIEWERS, Office, code, version
 from tests.unit.registry.releases import CATALOG, HERE, PACK, TENANT, Bent, Releases, Walk, envelope_of
+from tests.unit.registry.test_rogues import published, rogue
 from tests.unit.trust.world import key_of, trust
 
 UNGATED = {"at": "/tooling_layer/permissions/2/requires_approval_gate"}
@@ -245,12 +246,43 @@ def test_a_publication_by_another_that_claims_an_earlier_place_takes_no_name() -
     ref = of_globex(registry, "0.9.0")
 
     def first(events: list[Any]) -> list[Any]:
-        if not events or events[0].event.subject != version_stream(ref):
-            return events
-        event = msgspec.structs.replace(events[0].event, entry=0)
-        return [msgspec.structs.replace(events[0], event=event), *events[1:]]
+        lies = [msgspec.structs.replace(event.event, entry=0) for event in events]
+        of_ref = [event.event.subject == version_stream(ref) for event in events]
+        return [
+            msgspec.structs.replace(event, event=lie) if is_his else event
+            for event, lie, is_his in zip(events, lies, of_ref, strict=True)
+        ]
 
     assert registry.ends(PACK, bend=lambda snapshot: Bent(snapshot, history=first)) == "ok"
+
+
+def slip_in(registry: Releases) -> str:
+    """Somebody without the right publishes under the id of others, past every rule."""
+    stream = version_stream(PackRef.parse(f"{PACK.pack_id}@0.5.0"))
+    rogue(registry, "arch", stream, published(b"whatever"))
+    return stream
+
+
+def test_a_publication_without_the_right_hinders_no_other_version() -> None:
+    registry = Releases().with_example()
+    slip_in(registry)
+    assert registry.ends(PACK) == "ok"
+    with registry.reading() as reader:
+        name = recorded_name(reader, PACK.pack_id)
+    assert name.refs == (PACK,)
+    following = registry.release(version("1.0.1"))
+    registry.pin_here(following)
+    assert registry.ends(following) == "ok"
+
+
+def test_a_publication_that_was_spoilt_in_the_store_is_not_left_out() -> None:
+    """Otherwise the next in line would own the name."""
+    registry = Releases().with_example()
+    stream = slip_in(registry)
+    registry.tamper(stream, 1, canonical({"no": "event"}))
+    assert registry.ends(PACK) == "envelope_invalid"
+    with registry.reading() as reader:
+        assert code(lambda: recorded_name(reader, PACK.pack_id)) == "envelope_invalid"
 
 
 # --- overlays of another tenant ---------------------------------------------------------------------------------------
