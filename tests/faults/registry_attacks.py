@@ -23,6 +23,7 @@ from tests.support.catalog_rows import CatalogRows, open_rows
 from tests.support.registry_forger import Forger
 from tests.support.registry_tampering import put_tables_back, read_tables
 from tests.support.registry_team import LOG_ROLE, PACK_ID, Team, error_code, trust_step
+from tests.surfaces.keyrings import HUSH
 from tests.unit.registry.desk import ISSUER, NARROWER, version
 from tests.unit.trust.world import key_of
 
@@ -740,6 +741,87 @@ STORE = (
     ),
 )
 
+# --- keys, links and settings -----------------------------------------------------------------------------------------
+
+
+def new_key(scene: Scene) -> None:
+    """Bob makes a key in the folder of the store."""
+    scene.team.settings["CTX_KEY_PASSPHRASE"] = HUSH
+    scene.team.do(": keys new bob")
+
+
+def swap_public_half(scene: Scene) -> None:
+    """The file of Bob's key gets the public half of another key, which its reader would trust as his."""
+    mallory = (scene.team.folder / scene.team.public_file("mallory")).read_bytes()
+    for suffix in (".key", ".pub"):
+        path = scene.team.store / "keys" / f"bob{suffix}"
+        private = path.read_bytes().partition(b"-----BEGIN PUBLIC KEY-----")[0]
+        path.write_bytes(private + mallory)
+
+
+def mallory_is_not_trusted(scene: Scene) -> None:
+    listing = scene.team.answer(": keys list")
+    ids = {key["key_id"] for issuer in listing["issuers"] for key in issuer["keys"]}
+    assert key_of("mallory").public_key.key_id not in ids
+
+
+def link_outside(name: str) -> Step:
+    """A part of the store becomes a link to a folder of the attacker."""
+
+    def step(scene: Scene) -> None:
+        outside = scene.team.folder.with_name("outside")
+        shutil.move(scene.team.store / name, outside)
+        (scene.team.store / name).symlink_to(outside)
+
+    return step
+
+
+def end_of(person: str) -> Check:
+    """The new key of a rotation ends when the old one would have ended."""
+
+    def check(scene: Scene) -> None:
+        listing = scene.team.answer(": keys list")
+        ends = {key["key_id"]: key["valid_until"] for issuer in listing["issuers"] for key in issuer["keys"]}
+        assert ends[key_of(person).public_key.key_id] == "2099-01-01T00:00:00Z"
+
+    return check
+
+
+OTHERS = (
+    Attack(
+        "the public half in the file of a key is exchanged",
+        "W",
+        (new_key,),
+        (swap_public_half,),
+        (
+            refuses(f"root: keys trust bob --issuer {ISSUER} --role operator", frozenset({"key_halves_differ"})),
+            mallory_is_not_trusted,
+        ),
+    ),
+    *(
+        Attack(
+            f"{name} of the store is a link",
+            "W",
+            (),
+            (link_outside(name),),
+            refuse((PIN, PACKS), frozenset({"store_entry_is_link"})),
+        )
+        for name in ("objects", "catalog.lock", "keys")
+    ),
+    Attack(
+        "a rotation lifts the end of a key",
+        "K(operator)",
+        (
+            lambda scene: scene.team.do(
+                f"root: keys trust {scene.team.public_file('ops')} --issuer {ISSUER} --until 2099-01-01T00:00:00Z",
+                f"root: keys rotate {scene.team.public_file('ops')} {scene.team.public_file('ops2')}",
+            ),
+        ),
+        (),
+        (end_of("ops2"),),
+    ),
+)
+
 ATTACKS: tuple[Attack, ...] = (
     *_heads_attacks(),
     *DRAFTS,
@@ -751,4 +833,5 @@ ATTACKS: tuple[Attack, ...] = (
     *ISSUERS,
     *ROLLBACK,
     *STORE,
+    *OTHERS,
 )

@@ -51,6 +51,7 @@ def parameters(attacks: Sequence[Attack]) -> list[object]:
 
 def attempt(attack: Attack, copies: StoreCopies) -> None:
     copies.put_back("begin")
+    copies.team.settings.clear()
     scene = Scene(copies.team)
     try:
         scene.play(*attack.story, *attack.deed)

@@ -54,6 +54,7 @@ class Team:
         self.folder = folder
         self.state = state or folder.with_name(f"{folder.name}.state")
         self.database_url = database_url
+        self.settings: dict[str, str] = {}
 
     @property
     def store(self) -> Path:
@@ -62,7 +63,7 @@ class Team:
     @property
     def environment(self) -> dict[str, str]:
         database = {} if self.database_url is None else {"CTX_DATABASE_URL": self.database_url}
-        return {"XDG_STATE_HOME": str(self.state), **database}
+        return {"XDG_STATE_HOME": str(self.state), **database, **self.settings}
 
     def ctx(self, *args: str) -> Result:
         return ctx(*args, cwd=self.folder, env=self.environment)

@@ -48,8 +48,12 @@ class StoreCopies:
     def put_back(self, name: str) -> None:
         """Make everything in the root as it was, and remove what was not there."""
         for entry in self._root.iterdir():
-            if entry.name != "copies":
+            if entry.name == "copies":
+                continue
+            if entry.is_dir():
                 shutil.rmtree(entry)
+            else:
+                entry.unlink()
         for folder in (self.team.folder, self.team.state):
             if (self.path(name) / folder.name).exists():
                 shutil.copytree(self.path(name) / folder.name, folder, symlinks=True)
