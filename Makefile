@@ -87,7 +87,7 @@ fix: dev-env ## format, and repair what can be repaired by rule
 	@$(BIN)/ruff check --fix .
 
 # The tests that take a sample in every other run (tests/support/samples.py).
-SAMPLED = $$(grep -rlE '@sample\(|some_of_each_form' tests/unit --include='test_*.py')
+SAMPLED = $$(grep -rlE '@sample\(|some_of_each_form|PROFILE == "laws"' tests/unit tests/faults --include='test_*.py')
 
 laws: dev-env ## the property tests and the port suites, with a hundred times the cases (a million policies)
 	@HYPOTHESIS_PROFILE=laws $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal tests/laws tests/ports $(SAMPLED)

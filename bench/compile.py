@@ -13,10 +13,10 @@ import msgspec
 
 from bench.install import install_wheel
 from bench.measure import Row, measure_in_turns
-from contextplane.compiler.compile import compile_context
+from contextplane.compiler.compile import compile_draft
+from contextplane.compiler.draft import Draft
 from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
 from contextplane.compiler.view import PackView
-from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.context_pack import ContextPack
 
 __all__ = ["compile_rows"]
@@ -81,7 +81,7 @@ def _cpu_seconds(works: Sequence[Callable[[], object]]) -> list[float]:
     return [min(taken) for taken in times]
 
 
-def _prepare_compile(pack: dict[str, Any], *, evidence: int | None) -> Callable[[], CompiledContext]:
+def _prepare_compile(pack: dict[str, Any], *, evidence: int | None) -> Callable[[], Draft]:
     """Return a compile that ran once before, so that all caches are filled."""
     scenario = json.loads(_SCENARIO.read_bytes())
     view = PackView(
@@ -96,7 +96,7 @@ def _prepare_compile(pack: dict[str, Any], *, evidence: int | None) -> Callable[
             "bucket_tokens": dict.fromkeys(scenario["run_context"]["run_budget"]["bucket_tokens"], 1_000_000),
         }
     work = partial(
-        compile_context,
+        compile_draft,
         view,
         read_run_context(scenario["run_context"]),
         read_request(scenario["request"]),

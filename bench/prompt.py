@@ -6,15 +6,17 @@ elsewhere; the rows say which.
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 from bench.measure import Row
-from contextplane.app.compile.counters import load_counter
+from contextplane.app.token_counters import load_counter
 from contextplane.compiler.prompt import prompt_text
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.tokens import APPROX4, CALIBRATED1, Tokens
+from tests.support.pack_tables import TEAMS
 from tests.unit.compiler.prompt_cases import (
     PROMPTS,
     cached_shares,
@@ -22,6 +24,7 @@ from tests.unit.compiler.prompt_cases import (
     compiled_prompts,
     draw_helpdesk,
     draw_refunds,
+    draw_team,
 )
 
 __all__ = ["prompt_rows"]
@@ -34,6 +37,8 @@ def prompt_rows() -> Iterator[Row]:
     """Yield the common beginning of prompts, their cost beside hand-written ones, and the error of the estimate."""
     yield from _share_rows("the shipped pack", draw_refunds)
     yield from _share_rows("a helpdesk with 19 tools", draw_helpdesk)
+    for name in TEAMS:
+        yield from _share_rows(f"the team's pack {name}", partial(draw_team, name))
     tokens = _counter()
     for name, context in compiled_prompts().items():
         compiled = tokens.count(prompt_text(context.compiled_prompt))

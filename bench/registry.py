@@ -10,13 +10,17 @@ from bench.measure import Row, measure_in_turns, scratch
 from contextplane.adapters.ed25519 import Ed25519Check, Ed25519Signer, generate_key
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
+from contextplane.authoring.gates.table import Report
 from contextplane.model.catalog import BLOB, IndexedObject
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
 from contextplane.registry.artifact_state import REVIEW_ROLES
+from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.events import Change, Drafted, Linted, Observed, Pinned, Pins, Published, Review, Signed
 from contextplane.registry.open import open_registry
+from contextplane.registry.rejudge import judge_publication
+from contextplane.registry.reports import gates_report
 from contextplane.registry.resolution import (
     CatalogSnapshot,
     Resolution,
@@ -136,6 +140,7 @@ class _Registry:
     """A registry of many versions with ten events each. The one to resolve is published in their middle."""
 
     _seen: Checkpoint | None
+    _judged: frozenset[str]
 
     def __init__(self, folder: str, signer: Ed25519Signer, versions: int) -> None:
         Path(folder, "objects").mkdir(parents=True)
@@ -152,8 +157,9 @@ class _Registry:
         self._publish()
         for begin in range(half, versions, _PART):
             self._append([change for n in range(begin, min(begin + _PART, versions)) for change in _version(n, fill)])
-        self._seen = None
-        self._seen = self.resolve().proof.checkpoint
+        self._seen, self._judged = None, frozenset[str]()
+        first = self.resolve()
+        self._seen, self._judged = first.proof.checkpoint, frozenset(first.judged)
 
     @property
     def entries(self) -> int:
@@ -168,6 +174,7 @@ class _Registry:
             standpoint = ResolveContext(
                 trust_context=TrustContext(keyring=keys, check=_CHECK, now=_NOW),
                 capabilities=RuntimeCapabilities(ontologies=("ont.support@1.0.0",)),
+                judgement=ClaimsJudgement(judge=judge_publication, gates="bench", judged=self._judged),
                 seen=self._seen,
             )
             return resolve(self.request, CatalogSnapshot(opened, self.objects.get), standpoint)
@@ -201,7 +208,8 @@ class _Registry:
     def _publish(self) -> None:
         digest = self._put(canonical(json.loads(_EXAMPLE.read_bytes())))
         statement = Statement(name=str(_PACK), kind="context_pack", issuer=_TENANT, digest=digest)
-        envelope, report = self._put(sign(statement, self._signer)), self._put(b"a report")
+        envelope = self._put(sign(statement, self._signer))
+        report = self._put(gates_report(_PACK, digest, Report(findings=())))
         published = _publication(_Filler(str(digest), str(envelope), str(report)))
         drafted = Drafted(kind="context_pack", id=_PACK.pack_id, version=_PACK.version, issuer=_TENANT)
         steps: list[tuple[Change, Ed25519Signer]] = [(drafted, self._signer)]

@@ -15,6 +15,7 @@ import msgspec
 
 from contextplane.authoring.gates.schema import SCHEMAS, schema_of
 from contextplane.compiler.case import CompileCase
+from contextplane.evaluation.case_table import CaseTable
 from contextplane.mcp.schemas import DOCUMENT, Schema, closed_object, nullable, text
 from contextplane.model.context_pack import Moment
 from contextplane.model.invoke import InvokeRequest
@@ -270,6 +271,12 @@ PUBLISHED: tuple[PublishedSchema, ...] = (
         "Invoke request",
         "The bare invokeAgent envelope; ctx compile --request reads it too.",
         partial(_of_inputs, InvokeRequest),
+    ),
+    PublishedSchema(
+        "test-table.v1",
+        "Table of tests",
+        "Requests in a few lines each, with what must come of them; ctx test runs it.",
+        partial(_of_type, CaseTable),
     ),
     PublishedSchema(
         "execution-log.v1",

@@ -232,7 +232,8 @@ def as_nobody(folder: str, root: str) -> None:
     os.setgroups([])
     os.setgid(NOBODY)
     os.setuid(NOBODY)
-    settings = Settings(cwd=folder, handoff=HandoffSettings(root=root or None))
+    named = None if root else str(Path(folder, ".ctx"))  # a store of another user is used only when it is named
+    settings = Settings(cwd=folder, ctx_dir=named, handoff=HandoffSettings(root=root or None))
     with open_handoffs(settings) as session:
         _print_line(1, " ".join(row.id.text for row in session.repository.list().rows))
         _print_line(1, " ".join(sorted(session.import_result.refused)) if session.import_result else "")

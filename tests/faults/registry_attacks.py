@@ -14,11 +14,16 @@ import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from contextplane.authoring.gates.table import Report
+from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.registry.events import Approval, Drafted, Linted, Published
+from contextplane.registry.reports import gates_report
 from tests.support.catalog_rows import CatalogRows, open_rows
 from tests.support.registry_forger import Forger
+from tests.support.registry_tampering import put_tables_back, read_tables
 from tests.support.registry_team import LOG_ROLE, PACK_ID, Team, error_code, trust_step
+from tests.surfaces.keyrings import HUSH
 from tests.unit.registry.desk import ISSUER, NARROWER, version
 from tests.unit.trust.world import key_of
 
@@ -129,11 +134,14 @@ def finds_damage(step: str = FSCK) -> Check:
     return check
 
 
-def answers(step: str, field: str, note: str) -> Check:
-    """The command succeeds, and a field of its answer has the noted value."""
+def answers(step: str, field: str, note: str, *, or_refuses: frozenset[str] = frozenset()) -> Check:
+    """A field of the command's answer has the noted value; or the command refuses with one of these codes."""
 
     def check(scene: Scene) -> None:
-        assert scene.team.answer(step)[field] == scene.notes[note]
+        result = scene.team.run(f"{step} --json")
+        if error_code(result) not in or_refuses:
+            assert result.status == 0, result
+            assert json.loads(result.raw)[field] == scene.notes[note]
 
     return check
 
@@ -218,12 +226,15 @@ def forget(scene: Scene) -> None:
 
 
 def keep_copy(scene: Scene) -> None:
+    scene.notes["tables"] = read_tables(scene.rows)
     shutil.copytree(scene.team.store, scene.team.folder.with_name("copy"), symlinks=True)
 
 
 def put_copy_back(scene: Scene) -> None:
     shutil.rmtree(scene.team.store)
     shutil.move(scene.team.folder.with_name("copy"), scene.team.store)
+    if scene.team.database_url is not None:
+        put_tables_back(scene.rows, scene.notes["tables"])
 
 
 def hide(prefix: str) -> Step:
@@ -333,7 +344,10 @@ DRAFTS = (
         "W",
         (record("draft", "1.2.0", NARROWER), record("evil", "9.0.0")),
         (point_draft_elsewhere,),
-        (answers(REVIEW_NEXT, "digest", "draft"), finds_damage()),
+        (
+            answers(REVIEW_NEXT, "digest", "draft", or_refuses=frozenset({"artifact_recorded_otherwise"})),
+            finds_damage(),
+        ),
         "reviewers act on what an unsigned index says",
     ),
     Attack(
@@ -567,54 +581,55 @@ HIDDEN = (
 # --- 8: what publishers claim -----------------------------------------------------------------------------------------
 
 UNSOUND = {"at": "/tooling_layer/permissions/2/requires_approval_gate"}
-JUDGED = frozenset(
-    {
-        "publish_gates_failed",
-        "version_bump_too_small",
-        "publish_name_taken",
-        "registry_claim_refuted",
-        "registry_event_invalid",
-    }
-)
+OTHER_TEAM = {
+    "barch": ("architecture",),
+    "bsec": ("security",),
+    "bdat": ("data",),
+    "beva": ("evaluation", "support_ops"),
+    "bpub": ("publisher", f"tenant:{ISSUER}"),
+}
 
 
-def forge_release(number: str, *changes: dict[str, Any]) -> Step:
-    """Bring a document to a published version although it does not pass: `linted` and `published` are forged."""
+def forge_release(number: str, *changes: dict[str, Any], after: str = "1.1.0", of: str = "") -> Step:
+    """Bring a document to a published version past every rule: `linted`, its report and `published` are forged.
+
+    `of`: "b" for people of another issuer.
+    """
 
     def step(scene: Scene) -> None:
-        team, forger = scene.team, Forger(scene.team, "pub")
-        data = canonical(version(number, *changes))
-        digest = forger.store(data)
-        stream = f"registry/artifact/{digest.hex}"
-        report = team.answer(f": show {PINNED}")["gates"]["report"]
-        roles = ("architecture", "security", "data", "evaluation")
-        forger.append_event(stream, Drafted(kind="context_pack", id=PACK_ID, version=number, issuer=ISSUER))
-        forger.append_event(stream, Linted(report=report, roles=roles, after="1.1.0"))
-        team.approve(str(digest), *roles)
-        team.do(f"pub: sign {digest}")
+        team, forger = scene.team, Forger(scene.team, f"{of}pub")
+        document = version(number, *changes)
+        digest = forger.store(canonical(document))
+        stream, issuer = f"registry/artifact/{digest.hex}", document["contract_meta"]["issuer"]
+        ref = PackRef(PACK_ID, number)
+        report = str(forger.store(gates_report(ref, digest, Report(findings=()))))
+        roles = {"architecture": "arch", "security": "sec", "data": "dat", "evaluation": "eva"}
+        forger.append_event(stream, Drafted(kind="context_pack", id=PACK_ID, version=number, issuer=issuer))
+        forger.append_event(stream, Linted(report=report, roles=tuple(roles), after=after))
+        for role, person in roles.items():
+            team.do(f"{of}{person}: review {digest} --role {role} --approve --reason 'it looks good'")
+        team.do(f"{of}pub: sign {digest}")
         state = forger.artifact(digest)
         forger.append_event(
-            f"registry/version/{PACK_ID}@{number}",
+            f"registry/version/{ref}",
             Published(
                 digest=str(digest),
                 kind="context_pack",
-                issuer=ISSUER,
+                issuer=issuer,
                 envelope=state.envelope,
                 report=report,
                 golden="not_run",
-                after="1.1.0",
+                after=after,
                 approvals=tuple(Approval(role=review.role, by=review.key_id) for review in state.approvals),
             ),
         )
-        team.request_for(f"{PACK_ID}@{number}")
-        scene.notes["pin"] = team.run(f"ops: pin canary {PACK_ID}@{number}")
 
     return step
 
 
-def _claims(number: str) -> tuple[Check, ...]:
-    compile_ = f": compile {PACK_ID}@{number} --environment canary --request request-{number}.json --json"
-    return refuse((f": verify {PACK_ID}@{number}", AUDIT, compile_), JUDGED)
+def _claims(number: str, code: str) -> tuple[Check, ...]:
+    ref = f"{PACK_ID}@{number}"
+    return refuse((f": verify {ref}", AUDIT, f"ops: pin canary {ref}"), frozenset({code}))
 
 
 CLAIMS = (
@@ -622,17 +637,29 @@ CLAIMS = (
         "a pack that no gate passes is published by a forged lint",
         "K(publisher)",
         (),
-        (forge_release("1.2.0", UNSOUND),),
-        _claims("1.2.0"),
-        "gates are the publisher's word",
+        (forge_release("2.0.0", UNSOUND),),
+        _claims("2.0.0", "publication_gates_failed"),
     ),
     Attack(
         "a large change is published under a small step of the version",
         "K(publisher)",
         (),
         (forge_release("1.1.1"),),
-        _claims("1.1.1"),
-        "the step of the version is the publisher's word",
+        _claims("1.1.1", "publication_version_wrong"),
+    ),
+    Attack(
+        "a version is compared with an older one than the one before it",
+        "K(publisher)",
+        (),
+        (forge_release("1.1.1", after="1.0.0"),),
+        _claims("1.1.1", "publication_version_wrong"),
+    ),
+    Attack(
+        "another issuer publishes a version of a pack",
+        "K(publisher) of another issuer",
+        tuple(trust(person, *roles, LOG_ROLE, issuer=OTHER_ISSUER) for person, roles in OTHER_TEAM.items()),
+        (forge_release("0.9.0", {"at": "/contract_meta/issuer", "value": OTHER_ISSUER}, after="", of="b"),),
+        (*_claims("0.9.0", "publish_name_taken"), *(succeeds(step) for step in READS)),
     ),
 )
 
@@ -714,6 +741,87 @@ STORE = (
     ),
 )
 
+# --- keys, links and settings -----------------------------------------------------------------------------------------
+
+
+def new_key(scene: Scene) -> None:
+    """Bob makes a key in the folder of the store."""
+    scene.team.settings["CTX_KEY_PASSPHRASE"] = HUSH
+    scene.team.do(": keys new bob")
+
+
+def swap_public_half(scene: Scene) -> None:
+    """The file of Bob's key gets the public half of another key, which its reader would trust as his."""
+    mallory = (scene.team.folder / scene.team.public_file("mallory")).read_bytes()
+    for suffix in (".key", ".pub"):
+        path = scene.team.store / "keys" / f"bob{suffix}"
+        private = path.read_bytes().partition(b"-----BEGIN PUBLIC KEY-----")[0]
+        path.write_bytes(private + mallory)
+
+
+def mallory_is_not_trusted(scene: Scene) -> None:
+    listing = scene.team.answer(": keys list")
+    ids = {key["key_id"] for issuer in listing["issuers"] for key in issuer["keys"]}
+    assert key_of("mallory").public_key.key_id not in ids
+
+
+def link_outside(name: str) -> Step:
+    """A part of the store becomes a link to a folder of the attacker."""
+
+    def step(scene: Scene) -> None:
+        outside = scene.team.folder.with_name("outside")
+        shutil.move(scene.team.store / name, outside)
+        (scene.team.store / name).symlink_to(outside)
+
+    return step
+
+
+def end_of(person: str) -> Check:
+    """The new key of a rotation ends when the old one would have ended."""
+
+    def check(scene: Scene) -> None:
+        listing = scene.team.answer(": keys list")
+        ends = {key["key_id"]: key["valid_until"] for issuer in listing["issuers"] for key in issuer["keys"]}
+        assert ends[key_of(person).public_key.key_id] == "2099-01-01T00:00:00Z"
+
+    return check
+
+
+OTHERS = (
+    Attack(
+        "the public half in the file of a key is exchanged",
+        "W",
+        (new_key,),
+        (swap_public_half,),
+        (
+            refuses(f"root: keys trust bob --issuer {ISSUER} --role operator", frozenset({"key_halves_differ"})),
+            mallory_is_not_trusted,
+        ),
+    ),
+    *(
+        Attack(
+            f"{name} of the store is a link",
+            "W",
+            (),
+            (link_outside(name),),
+            refuse((PIN, PACKS), frozenset({"store_entry_is_link"})),
+        )
+        for name in ("objects", "catalog.lock", "keys")
+    ),
+    Attack(
+        "a rotation lifts the end of a key",
+        "K(operator)",
+        (
+            lambda scene: scene.team.do(
+                f"root: keys trust {scene.team.public_file('ops')} --issuer {ISSUER} --until 2099-01-01T00:00:00Z",
+                f"root: keys rotate {scene.team.public_file('ops')} {scene.team.public_file('ops2')}",
+            ),
+        ),
+        (),
+        (end_of("ops2"),),
+    ),
+)
+
 ATTACKS: tuple[Attack, ...] = (
     *_heads_attacks(),
     *DRAFTS,
@@ -725,4 +833,5 @@ ATTACKS: tuple[Attack, ...] = (
     *ISSUERS,
     *ROLLBACK,
     *STORE,
+    *OTHERS,
 )

@@ -1,40 +1,71 @@
 """Every attack of `registry_attacks` is refused by whoever meets it, and leaves nothing to repair."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 
 from tests.faults.registry_attacks import ATTACKS, Attack, Scene, prepare
+from tests.postgres import shared_url
 from tests.support.registry_team import Team
+from tests.support.samples import PROFILE
 from tests.support.store_copies import StoreCopies, memory_folder
 
+ON_POSTGRES = ATTACKS if PROFILE == "laws" else ATTACKS[::7]
+"""A catalog in PostgreSQL is attacked by the same rows: some of the attacks in every run, all in `make laws`."""
 
-@pytest.fixture(scope="module")
-def prepared() -> Iterator[StoreCopies]:
+
+@contextmanager
+def prepared_store(database_url: str | None) -> Iterator[StoreCopies]:
     with memory_folder() as folder:
-        copies = StoreCopies(Team(folder / "store"))
+        copies = StoreCopies(Team(folder / "store", database_url=database_url))
         prepare(copies.team)
         copies.keep("begin")
         yield copies
 
 
-def _parameters() -> Iterator[object]:
-    for attack in ATTACKS:
-        marks = (
-            [pytest.mark.xfail(strict=True, raises=AssertionError, reason=attack.still_open)]
-            if attack.still_open
-            else []
+@pytest.fixture(scope="module")
+def in_files() -> Iterator[StoreCopies]:
+    with prepared_store(None) as copies:
+        yield copies
+
+
+@pytest.fixture(scope="module")
+def in_postgres() -> Iterator[StoreCopies]:
+    with prepared_store(shared_url()) as copies:
+        yield copies
+
+
+def parameters(attacks: Sequence[Attack]) -> list[object]:
+    return [
+        pytest.param(
+            attack,
+            id=attack.name,
+            marks=pytest.mark.xfail(
+                bool(attack.still_open), strict=True, raises=AssertionError, reason=attack.still_open
+            ),
         )
-        yield pytest.param(attack, id=attack.name, marks=marks)
+        for attack in attacks
+    ]
 
 
-@pytest.mark.parametrize("attack", [*_parameters()])
-def test_an_attack_is_refused(prepared: StoreCopies, attack: Attack) -> None:
-    prepared.put_back("begin")
-    scene = Scene(prepared.team)
+def attempt(attack: Attack, copies: StoreCopies) -> None:
+    copies.put_back("begin")
+    copies.team.settings.clear()
+    scene = Scene(copies.team)
     try:
         scene.play(*attack.story, *attack.deed)
     except AssertionError as error:
         raise RuntimeError("the attack could not be made") from error
     for check in attack.checks:
         check(scene)
+
+
+@pytest.mark.parametrize("attack", parameters(ATTACKS))
+def test_an_attack_is_refused(in_files: StoreCopies, attack: Attack) -> None:
+    attempt(attack, in_files)
+
+
+@pytest.mark.parametrize("attack", parameters(ON_POSTGRES))
+def test_an_attack_on_a_catalog_in_postgresql_is_refused(in_postgres: StoreCopies, attack: Attack) -> None:
+    attempt(attack, in_postgres)

@@ -12,6 +12,7 @@ from contextplane.adapters.files.key_files import (
     KeyNameInvalid,
     KeyNotFound,
     read_key_file,
+    store_key_file,
 )
 from contextplane.errors import ContextPlaneError
 from contextplane.ports.objects import StorageFull
@@ -87,6 +88,39 @@ def test_a_full_disk_leaves_a_whole_key_or_none(tmp_path: Path) -> None:
         files = list(folder.iterdir()) if folder.exists() else []
         assert not [path for path in files if path.stat().st_mode & 0o077]
         assert not [path for path in files if path.name.startswith(".")]
+
+
+def test_a_key_that_stands_alone_is_private_and_replaces_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "bob.key"
+    public = Path(store_key_file(str(path), b"private", b"public"))
+    assert (path.read_bytes(), public.read_bytes()) == (b"privatepublic", b"public")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert read_key_file(str(path)) == b"privatepublic"
+    path.unlink()
+    for target in (public, tmp_path / "other.key"):  # the public half is there, then the private one
+        target.write_bytes(b"before")
+        with pytest.raises(KeyExists) as refused:
+            store_key_file(str(target).removesuffix(".pub"), b"private", b"public")
+        assert refused.value.at == str(target)
+        assert target.read_bytes() == b"before"
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(KeyExists):
+        store_key_file(str(tmp_path / "dangling"), b"private", b"public")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["bob.key.pub", "dangling", "other.key"]
+
+
+def test_a_full_disk_leaves_no_file_of_a_standalone_key(tmp_path: Path) -> None:
+    faults = Faults()
+    store_key_file(str(tmp_path / "counted"), b"private", b"public", FaultyDisk(faults))
+    number = faults.calls()
+    assert number > 5
+    for nth in range(1, number + 1):
+        folder = tmp_path / str(nth)
+        folder.mkdir()
+        disk = FaultyDisk(Faults().at("*", nth, OSError(errno.ENOSPC, "no room", str(folder))))
+        with pytest.raises(StorageFull):
+            store_key_file(str(folder / "k"), b"private", b"public", disk)
+        assert not list(folder.iterdir())
 
 
 def test_no_error_shows_what_was_written(tmp_path: Path) -> None:

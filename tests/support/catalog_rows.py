@@ -5,16 +5,18 @@ The same statements work for both databases; `?` stands for a value.
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from contextplane.adapters.postgres.connection import connect
 
-__all__ = ["CatalogRows", "PostgresRows", "Row", "SqliteRows", "Table", "open_rows"]
+__all__ = ["CatalogRows", "PostgresRows", "Row", "SqliteRows", "Statement", "Table", "open_rows"]
 
 Row = tuple[Any, ...]
+Statement = tuple[str, tuple[Any, ...]]
+"""SQL with its values."""
 
 
 class Table(NamedTuple):
@@ -39,6 +41,10 @@ class CatalogRows(Protocol):
         """Change something; return the number of rows that were changed."""
         ...
 
+    def run_all(self, statements: Sequence[Statement]) -> int:
+        """Change several things at once; return the number of rows that were changed."""
+        ...
+
 
 _INTERNAL = ("sqlite_", "words", "handoff_text")
 
@@ -58,12 +64,16 @@ class SqliteRows:
             return database.execute(sql, values).fetchall()
 
     def run(self, sql: str, *values: object) -> int:
+        return self.run_all([(sql, values)])
+
+    def run_all(self, statements: Sequence[Statement]) -> int:
         with closing(sqlite3.connect(self.path)) as database:
             database.execute("PRAGMA synchronous = OFF")
+            database.execute("PRAGMA ignore_check_constraints = ON")
             guards = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
             for name, _ in guards:
                 database.execute(f"DROP TRIGGER {name}")
-            count = database.execute(sql, values).rowcount
+            count = sum(database.execute(sql, values).rowcount for sql, values in statements)
             for _, guard in guards:
                 database.execute(guard)
             database.commit()
@@ -112,9 +122,11 @@ class PostgresRows:
             return rows
 
     def run(self, sql: str, *values: object) -> int:
-        with self._session() as database:
-            count: int = database.execute(sql.replace("?", "%s").encode(), values).rowcount
-            return count
+        return self.run_all([(sql, values)])
+
+    def run_all(self, statements: Sequence[Statement]) -> int:
+        with self._session() as database, database.transaction():
+            return sum(database.execute(sql.replace("?", "%s").encode(), values).rowcount for sql, values in statements)
 
     @contextmanager
     def _session(self) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from contextplane.app.packs.files import official_number
 from contextplane.authoring.diff.walk import compare_packs
 from contextplane.authoring.gates.table import judge_pack
 from contextplane.errors import ContextPlaneError
-from contextplane.evaluation.case_table import run_table
+from contextplane.evaluation.case_run import run_table
 from contextplane.policy.facts import Facts
 from tests.support.condition_mutations import condition_mutations
 from tests.support.pack_mutations import DECIDED, DECLARED, DROPPED, Mutation, conditions, mutations, rules

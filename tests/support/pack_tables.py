@@ -18,7 +18,8 @@ from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.draft import Draft
 from contextplane.compiler.source import PackSource
 from contextplane.errors import ContextPlaneError
-from contextplane.evaluation.case_table import read_table, run_table
+from contextplane.evaluation.case_run import run_table
+from contextplane.evaluation.case_table import read_table
 from contextplane.model.compiled_context import Lineage
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.evidence import Evidence, EvidenceFreshness

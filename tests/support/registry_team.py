@@ -22,6 +22,9 @@ from tests.unit.trust.world import der_of, key_of
 __all__ = ["LOG_ROLE", "PACK_ID", "PEOPLE", "REVIEWERS", "Team", "error_code", "trust_step"]
 
 PACK_ID = "ctxpack.support"
+CONFIRMED = frozenset({"review", "sign", "publish", "unpin", "deprecate", "revoke"})
+"""The verbs that ask a person before they sign; nobody is asked here."""
+
 LOG_ROLE = "log"
 """The role that a key needs to sign a checkpoint, beside the role of its act."""
 
@@ -51,6 +54,7 @@ class Team:
         self.folder = folder
         self.state = state or folder.with_name(f"{folder.name}.state")
         self.database_url = database_url
+        self.settings: dict[str, str] = {}
 
     @property
     def store(self) -> Path:
@@ -59,7 +63,7 @@ class Team:
     @property
     def environment(self) -> dict[str, str]:
         database = {} if self.database_url is None else {"CTX_DATABASE_URL": self.database_url}
-        return {"XDG_STATE_HOME": str(self.state), **database}
+        return {"XDG_STATE_HOME": str(self.state), **database, **self.settings}
 
     def ctx(self, *args: str) -> Result:
         return ctx(*args, cwd=self.folder, env=self.environment)
@@ -68,7 +72,8 @@ class Team:
         """Run a step, as the person before its colon."""
         person, _, command = step.partition(":")
         key = ("--key", self.key_file(person.strip())) if person.strip() else ()
-        return self.ctx(*shlex.split(command), *key)
+        words = shlex.split(command)
+        return self.ctx(*words, *(("--yes",) if words[0] in CONFIRMED else ()), *key)
 
     def do(self, *steps: str) -> None:
         """Run steps that all succeed."""

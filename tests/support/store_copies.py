@@ -1,4 +1,4 @@
-"""Copies of a store at several moments, with the memory of its client, which are put back in its place.
+"""Copies of a store at several moments, with its database and the memory of its client, to be put back in its place.
 
 A store is put back where it was: what a client remembers outside of the store is kept by the store's path.
 """
@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.catalog_rows import open_rows
+from tests.support.registry_tampering import Tables, put_tables_back, read_tables
 from tests.support.registry_team import Team
 
 __all__ = ["StoreCopies", "memory_folder"]
@@ -30,6 +32,7 @@ class StoreCopies:
     def __init__(self, team: Team) -> None:
         self.team = team
         self._root = team.folder.parent
+        self._tables: dict[str, Tables] = {}
 
     def path(self, name: str) -> Path:
         return self._root / "copies" / name
@@ -39,12 +42,20 @@ class StoreCopies:
         for folder in (self.team.folder, self.team.state):
             if folder.exists():
                 shutil.copytree(folder, self.path(name) / folder.name, symlinks=True)
+        if self.team.database_url is not None:
+            self._tables[name] = read_tables(open_rows(self.team.store, self.team.database_url))
 
     def put_back(self, name: str) -> None:
         """Make everything in the root as it was, and remove what was not there."""
         for entry in self._root.iterdir():
-            if entry.name != "copies":
+            if entry.name == "copies":
+                continue
+            if entry.is_dir():
                 shutil.rmtree(entry)
+            else:
+                entry.unlink()
         for folder in (self.team.folder, self.team.state):
             if (self.path(name) / folder.name).exists():
                 shutil.copytree(self.path(name) / folder.name, folder, symlinks=True)
+        if self.team.database_url is not None:
+            put_tables_back(open_rows(self.team.store, self.team.database_url), self._tables[name])

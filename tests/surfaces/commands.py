@@ -29,7 +29,9 @@ __all__ = [
 
 COMMAND = str(Path(sys.executable).with_name("ctx"))
 NOBODY = 65534
-_UNWANTED_VARIABLES = frozenset({"COLUMNS", "CTX_DATABASE_URL", "CTX_DIR", "NO_COLOR", "PYTHONUNBUFFERED"})
+_UNWANTED_VARIABLES = frozenset(
+    {"COLUMNS", "CTX_DATABASE_URL", "CTX_DIR", "CTX_TRUST_ROOT", "NO_COLOR", "PYTHONUNBUFFERED"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,14 @@ def ctx_as_nobody(
     env: Mapping[str, str] | None = None,
     input: bytes | None = None,  # noqa: A002  the name that subprocess gives it
 ) -> Result:
-    """Run `ctx` as a user for whom file modes count: user `nobody` if we are root, else ourselves."""
+    """Run `ctx` as a user for whom file modes count: user `nobody` if we are root, else ourselves.
+
+    A store in the folder is named by `CTX_DIR`: another user's is used only on purpose.
+    """
     if not is_root():
         return ctx(*args, cwd=cwd, env=env, input=input)
-    return _run(args, cwd, child_environment(env), input, user=NOBODY)
+    named = {"CTX_DIR": str(cwd / ".ctx")} if (cwd / ".ctx").exists() else {}
+    return _run(args, cwd, child_environment(named | dict(env or {})), input, user=NOBODY)
 
 
 @contextmanager

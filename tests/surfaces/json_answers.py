@@ -16,6 +16,7 @@ from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
+from contextplane.trust.checkpoint import Checkpoint
 from tests.surfaces.commands import ctx
 from tests.surfaces.handoff_store import HandoffStore
 from tests.surfaces.registries import prepared
@@ -53,6 +54,7 @@ def answers(folder: Path) -> dict[str, list[Any]]:
     by_section["pack"] += [_json("pack", "changed.json", "--parent", damaged.first, cwd=damaged.folder)]
     by_section["export"], by_section["import"] = _carried(folder, runs)
     by_section["status"] += [_json("status", "--tables", cwd=_governed(folder / "governed"))]
+    by_section["status"] += [_json("status", cwd=_with_trust_root(folder / "held"))]
     by_section["fsck"] += [_rebuilt(folder / "lost", runs.folder)]
     by_section["gc"] += [_collected(folder / "old")]
     by_section["errors"] = [_error("cat", f"{runs.first}:outputs/none", cwd=runs.folder)]
@@ -177,6 +179,15 @@ def _governed(folder: Path) -> Path:
     folder.mkdir()
     init(Settings(cwd=str(folder)), ".")
     prepared(folder)
+    return folder
+
+
+def _with_trust_root(folder: Path) -> Path:
+    """A store that this client holds to a key and to a checkpoint."""
+    folder.mkdir()
+    checkpoint = Checkpoint(origin="contextplane.registry/store_0", size=0, root=bytes(32))
+    (folder / "checkpoint").write_text(checkpoint.text)
+    init(Settings(cwd=str(folder)), ".", ["a" * 64, "checkpoint"])
     return folder
 
 

@@ -6,8 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import jsonschema_rs
 import pytest
 
+from contextplane.app.schemas import read_schema
+from contextplane.authoring.yaml_reader import read_yaml_file
+from tests.spec.manifest import ROOT
 from tests.surfaces.commands import ctx
 from tests.surfaces.sample import one_error_line
 from tests.unit.compiler.case_files import SHOWN, pack_file, write_json
@@ -67,6 +71,19 @@ def test_every_case_is_a_line_and_what_no_case_reaches_is_named(folder: Path) ->
     assert "  rule POLICY_RETURNS_V4#R_HIGH_VALUE_REQUIRES_APPROVAL: never false" in lines
     assert not any("R_REFUND_REQUIRES_IDV" in line for line in lines), "both of its branches were reached"
     assert not any("fraud_signal_high" in line for line in lines[5:])
+
+
+def test_what_no_case_decides_is_told_once(folder: Path) -> None:
+    refused = (
+        "pack: pack.json\nrole: support_agent\ncases:\n  - {name: a, set: {tenant_id: tenant_other}, expect: {}}\n"
+    )
+    refused = refused.replace("expect: {}", "expect: {refused: compile_tenant_mismatch}")
+    (folder / "one.yaml").write_text(refused, encoding="utf-8")
+    result = ctx("test", "one.yaml", cwd=folder)
+    assert (result.status, result.err) == (0, "")
+    assert "  guardrail fraud_signal_high: never decided\n" in result.out
+    assert "never triggered" not in result.out
+    assert json.loads(ctx("test", "one.yaml", "--json", cwd=folder).out)["coverage"][0]["percent"] == 0
 
 
 def test_coverage_may_be_too_small(folder: Path) -> None:
@@ -140,10 +157,9 @@ def test_a_difference_says_what_was_expected_and_what_is(folder: Path, text: str
         ("{name: x, expect: {allowd: true}}", "did you mean allowed?"),
         ("{name: x, expect: {allowed: 'yes'}}", "must be true or false"),
         ("{name: x, expect: {allowed: true, refused: y}}", "expect refused alone"),
-        (
-            "{name: x, set: {request.context.identity_verifed: true}, expect: {allowed: true}}",
-            "did you mean identity_ver",
-        ),
+        ("{name: x, set: {request.a.b: 1}, expect: {allowed: true}}", "'a' is not a field of this part"),
+        ("{name: x, evidence: [{type: a}], expect: {allowed: true}}", "content"),
+        ("{name: x, expect: {unresolved: [order_lookp]}}", "the pack has no required evidence order_lookp"),
         ("{name: x, set: {requst.a: 1}, expect: {allowed: true}}", "/cases/0/set/requst.a: names nothing in a request"),
         (
             "{name: x, set: {safety_mode: wild}, expect: {allowed: true}}",
@@ -267,3 +283,61 @@ def test_a_report_replaces_no_table_and_no_link_and_no_device(folder: Path) -> N
         assert ctx("test", "--junit", "pipe", cwd=folder).status == 0
         assert text.result(10) == (folder / "real.xml").read_text(encoding="utf-8")
     assert (folder / "pipe").is_fifo()
+
+
+def test_a_fact_that_the_pack_does_not_read_is_a_warning(folder: Path) -> None:
+    changes = "set: {request.context.identity_verifed: true, request.context.identity_verified: false}"
+    text = f"pack: pack.json\nrole: support_agent\ncases:\n  - {{name: a, {changes}, expect: {{allowed: false}}}}\n"
+    (folder / "one.yaml").write_text(text, encoding="utf-8")
+    words = "the pack does not read request.context.identity_verifed; did you mean identity_verified?"
+    result = ctx("test", "one.yaml", cwd=folder)
+    assert (result.status, result.err) == (0, "")
+    assert f"  ok    a\n        warning: {words}\n" in result.out
+    (answer,) = json.loads(ctx("test", "one.yaml", "--json", cwd=folder).out)["cases"]
+    assert (answer["passed"], answer["warnings"]) == (True, [words])
+
+
+EVIDENCE = """\
+pack: pack.json
+role: support_agent
+as_of: 2026-05-04T09:31:00Z
+set: {request.context.identity_verified: true, request.context.refund_amount: 9000}
+evidence: [{type: order_lookup, content: {order_id: ord_881}}]
+cases:
+  - name: a looked-up order is evidence
+    expect: {unresolved: {lacks: [order_lookup]}}
+  - name: without it, the name is open
+    evidence: []
+    expect: {unresolved: {has: [order_lookup]}}
+  - name: words of a stranger close nothing
+    evidence: [{type: order_lookup, content: it arrived, trust: untrusted}]
+    expect: {unresolved: {has: [order_lookup]}}
+  - name: nor does what is stale
+    evidence:
+      - {type: order_lookup, content: x, observed_at: 2026-05-03T00:00:00Z, expires_at: 2026-05-04T00:00:00Z}
+    expect: {unresolved: {has: [order_lookup]}}
+  - name: nor the result of another tool
+    evidence: [{type: order_lookup, content: x, evidence_ref: "tool:adp_payments.issue_refund:tc_1"}]
+    expect: {unresolved: {has: [order_lookup]}}
+"""
+
+
+def test_a_case_may_come_with_evidence(folder: Path) -> None:
+    (folder / "one.yaml").write_text(EVIDENCE, encoding="utf-8")
+    result = ctx("test", "one.yaml", cwd=folder)
+    assert (result.status, result.err) == (0, ""), result
+    assert "5 cases, all passed\n" in result.out
+    wrong = EVIDENCE.replace("lacks: [order_lookup]", "has: [order_lookup]")
+    (folder / "one.yaml").write_text(wrong, encoding="utf-8")
+    result = ctx("test", "one.yaml", cwd=folder)
+    assert result.status == REFUSED
+    assert "unresolved: order_lookup was expected, and is not open" in result.out
+
+
+def test_the_schema_of_tables_takes_those_that_run() -> None:
+    check = jsonschema_rs.validator_for(json.loads(read_schema("test-table")))
+    tables = [*sorted((ROOT / "tests" / "cases" / "packs").glob("*.test.yaml"))]
+    for text in (TABLE, EVIDENCE, *(table.read_text(encoding="utf-8") for table in tables)):
+        table = read_yaml_file(text.encode()).value
+        assert not [(error.instance_path, error.message) for error in check.iter_errors(table)]
+    assert not check.is_valid({"pack": "p.yaml", "cases": [{"name": "a", "expect": {"allowd": True}}]})

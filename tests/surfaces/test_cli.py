@@ -94,10 +94,10 @@ VERB_LINES = {
     "keys": ["keys", "list"],
     "review": [
         *("review", "ctxpack.support@3.0.0", "--role", "security", "--approve"),
-        *("--reason", "it is sound", "--key", "./sec.pem"),
+        *("--reason", "it is sound", "--yes", "--key", "./sec.pem"),
     ],
-    "sign": ["sign", "ctxpack.support@4.0.0", "--key", "./pub.pem"],
-    "publish": ["publish", "ctxpack.support@5.0.0", "--key", "./pub.pem"],
+    "sign": ["sign", "ctxpack.support@4.0.0", "--yes", "--key", "./pub.pem"],
+    "publish": ["publish", "ctxpack.support@5.0.0", "--yes", "--key", "./pub.pem"],
     "withdraw": ["withdraw", "unwanted.json", "--reason", "the wrong file", "--key", "./author.pem"],
     "pin": ["pin", "staging", "ctxpack.support@1.0.0", "--key", "./ops.pem"],
     "unpin": ["unpin", "nowhere", "ctxpack.support", "--reason", "why not", "--key", "./ops.pem"],

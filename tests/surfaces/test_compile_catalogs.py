@@ -84,7 +84,7 @@ def test_a_published_pack_keeps_its_catalogs_and_is_compiled_with_them(files: Pa
     with at_office(store.folder) as here:
         here.review_all(PACK)
         here.sign(PACK)
-    publish = ("publish", PACK, "--golden", "golden", "--key", "./pub.pem")
+    publish = ("publish", PACK, "--golden", "golden", "--yes", "--key", "./pub.pem")
     assert "Golden cases: passed (1 as recorded)" in output_of(ctx(*publish, cwd=files))
     again = json.loads(output_of(ctx(*publish, "--json", cwd=files)))
     assert (again["changed"], again["golden"]) == (False, "passed")

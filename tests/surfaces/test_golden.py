@@ -50,7 +50,7 @@ def test_a_publication_asks_the_golden_cases(tmp_path: Path) -> None:
     (tmp_path / "golden").mkdir()
     write_json(tmp_path / "golden", "refund.json", SHOWN)
     write_json(tmp_path, "pack.json", version("5.0.0"))
-    publish = ("publish", "ctxpack.support@5.0.0", "--golden", "golden", "--key", "./pub.pem")
+    publish = ("publish", "ctxpack.support@5.0.0", "--golden", "golden", "--yes", "--key", "./pub.pem")
     line = one_error_line(ctx(*publish, cwd=tmp_path), REFUSED, "publish_golden_failed")
     assert "refund drifted at record" in line
     assert ctx("golden", "record", "golden", "pack.json", cwd=tmp_path).status == 0

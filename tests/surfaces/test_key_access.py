@@ -8,14 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from contextplane.adapters.ed25519 import PassphraseNeeded
+from contextplane.adapters.ed25519 import (
+    PassphraseNeeded,
+    encrypt_key,
+    generate_key,
+    pem,
+    public_from_pem,
+    signer_from_pem,
+)
 from contextplane.app.platform import open_platform
 from contextplane.app.registry.keys import KeyStore
 from contextplane.app.settings import Settings
 from tests.patience import PATIENCE
 from tests.surfaces.commands import COMMAND, child_environment, ctx, ctx_as_nobody, is_root, public_folder
-from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, keys, states
+from tests.surfaces.keyrings import HUSH, OPEN, REVOKE, key_list, keys, states
 from tests.surfaces.sample import one_error_line
+from tests.unit.trust.world import key_of
 
 
 @pytest.fixture
@@ -84,6 +92,110 @@ def test_no_key_is_made_without_a_passphrase_nor_with_an_empty_one(store: Path, 
     assert not (store / ".ctx" / "keys" / "dave.key").exists()
 
 
+@pytest.mark.parametrize("passphrase", ["eleven char", "ä" * 11])
+def test_a_new_key_needs_a_passphrase_of_twelve_characters_and_old_keys_still_open(
+    store: Path, passphrase: str
+) -> None:
+    short = {"CTX_KEY_PASSPHRASE": passphrase}
+    for args in (["new", "dave"], ["new", "dave", "--standalone", "-o", "dave.key"]):
+        line = one_error_line(keys(*args, cwd=store, env=short), 10, "passphrase_too_short")
+        assert "at least 12 characters" in line
+        assert passphrase not in line
+    assert not list(store.rglob("dave*"))
+    assert keys("new", "dave", cwd=store, env={"CTX_KEY_PASSPHRASE": f"{passphrase}x"}).status == 0
+    old = store / "old.key"
+    old.touch(mode=0o600)
+    old.write_bytes(encrypt_key(PKCS8 + bytes(range(32)), passphrase.encode()))
+    result = keys("trust", "carol", "--issuer", "acme", "--key", "./old.key", cwd=store, env=short)
+    assert "keyring_not_an_owner" not in one_error_line(result, 10, "key_passphrase_wrong")  # that of carol
+    result = keys("trust", "bob", "--issuer", "acme", "--key", "./old.key", cwd=store, env=short)
+    one_error_line(result, 11, "keyring_not_an_owner")  # it was opened
+
+
+def key_file(store: Path, name: str) -> Path:
+    return store / ".ctx" / "keys" / f"{name}.key"
+
+
+def exchange_public_half(path: Path, public: bytes) -> None:
+    """Do what somebody can do who can write to the store, and has no key and no passphrase."""
+    path.write_bytes(path.read_bytes().partition(PUBLIC)[0] + public)
+
+
+MALLORY = pem("PUBLIC KEY", key_of("mallory").public_key.spki)
+PUBLIC = b"-----BEGIN PUBLIC KEY-----"
+PKCS8 = bytes.fromhex("302e020100300506032b657004220420")
+
+
+def trusted_keys(store: Path) -> set[tuple[str, str]]:
+    return {(key["key_id"], key["state"]) for issuer in key_list(store)["issuers"] for key in issuer["keys"]}
+
+
+@pytest.mark.parametrize(
+    "args", [["trust", "carol", "--issuer", "acme", "--role", "owner"], ["rotate", "alice", "carol"]]
+)
+def test_a_key_whose_public_half_was_exchanged_is_not_trusted_as_that_of_its_holder(
+    store: Path, args: list[str]
+) -> None:
+    before = trusted_keys(store)
+    exchange_public_half(key_file(store, "carol"), MALLORY)
+    (store / ".ctx" / "keys" / "carol.pub").write_bytes(MALLORY)
+    line = one_error_line(keys(*args, "--key", "alice", cwd=store), 11, "key_halves_differ")
+    assert "carol" in line
+    assert trusted_keys(store) == before
+    # Nor is a key that is trusted already, under another name.
+    exchange_public_half(key_file(store, "carol"), (store / ".ctx" / "keys" / "bob.pub").read_bytes())
+    one_error_line(keys(*args, "--key", "alice", cwd=store), 11, "key_halves_differ")
+    assert trusted_keys(store) == before
+
+
+def test_a_key_file_that_was_exchanged_as_a_whole_is_not_trusted(store: Path) -> None:
+    before = trusted_keys(store)
+    trust = ["trust", "carol", "--issuer", "acme", "--role", "owner", "--key", "alice"]
+    private, signer = generate_key(b"the passphrase of mallory")
+    public = pem("PUBLIC KEY", signer.public_key.spki)
+    key_file(store, "carol").write_bytes(private + public)
+    line = one_error_line(keys(*trust, cwd=store), 10, "key_passphrase_wrong")
+    assert "compare its id" in line
+    assert "carol.pub" in line
+    plain = pem("PRIVATE" + " KEY", PKCS8 + bytes(range(32)))
+    key_file(store, "carol").write_bytes(plain + pem("PUBLIC KEY", signer_from_pem(plain, None, at="").public_key.spki))
+    one_error_line(keys(*trust, cwd=store), 10, "key_unproved")
+    assert trusted_keys(store) == before
+
+
+def test_the_key_that_is_revoked_by_name_is_the_one_that_owners_gave_that_name(store: Path) -> None:
+    bob = public_from_pem((store / ".ctx" / "keys" / "bob.pub").read_bytes(), at="").key_id
+    exchange_public_half(key_file(store, "bob"), (store / ".ctx" / "keys" / "alice.pub").read_bytes())
+    one_error_line(ctx(*REVOKE, cwd=store, env=OPEN), 2, "key_ambiguous")
+    exchange_public_half(key_file(store, "bob"), MALLORY)
+    assert ctx(*REVOKE, cwd=store, env=OPEN).status == 0
+    assert (bob, "revoked") in trusted_keys(store)
+
+
+def test_no_key_signs_whose_halves_differ(store: Path) -> None:
+    alice = key_file(store, "alice")
+    exchange_public_half(alice, MALLORY)
+    shutil.copy(alice, store / "alice.pem")
+    one_error_line(ctx(*REVOKE, cwd=store, env=OPEN), 11, "key_halves_differ")
+    one_error_line(ctx(*REVOKE[:-1], "./alice.pem", cwd=store, env=OPEN), 11, "key_halves_differ")
+    env = {**OPEN, "CTX_SIGNING_KEY": alice.read_text()}
+    one_error_line(ctx(*REVOKE[:-2], cwd=store, env=env), 11, "key_halves_differ")
+    assert states(store)["bob"] == "valid"
+
+
+def test_a_person_is_asked_for_the_passphrase_of_each_key_by_name_and_not_for_that_of_a_trusted_one(
+    store: Path,
+) -> None:
+    assert typed(["keys", "new", "dave"], ["the words of dave", "the words of dave"], cwd=store)[1] == 0
+    trust = ["keys", "trust", "dave", "--issuer", "acme", "--key", "alice"]
+    screen, status = typed(trust, ["the words of dave", HUSH], cwd=store)
+    assert status == 0, screen
+    assert screen.index("Passphrase of dave: ") < screen.index("Passphrase of alice: ")
+    screen, status = typed([*trust, "--role", "data"], [HUSH], cwd=store)
+    assert status == 0, screen
+    assert "of dave: " not in screen
+
+
 def test_a_passphrase_comes_from_a_descriptor(store: Path) -> None:
     read, write = os.pipe()
     os.write(write, f"{HUSH}\n".encode())
@@ -118,11 +230,11 @@ def test_a_key_comes_from_the_environment_or_from_a_file_of_its_owner(store: Pat
 
 
 def test_a_person_is_asked_twice_for_a_new_passphrase_and_it_is_not_echoed(store: Path) -> None:
-    shown, status = typed(["keys", "new", "dave"], ["hush one", "hush one"], cwd=store)
+    shown, status = typed(["keys", "new", "dave"], ["hush hush one", "hush hush one"], cwd=store)
     assert status == 0
     assert "hush" not in shown
-    assert typed([*REVOKE[:-1], "dave"], ["hush one"], cwd=store)[1] == 11  # opened, and no owner
-    shown, status = typed(["keys", "new", "erin"], ["hush one", "hush two"], cwd=store)
+    assert typed([*REVOKE[:-1], "dave"], ["hush hush one"], cwd=store)[1] == 11  # opened, and no owner
+    shown, status = typed(["keys", "new", "erin"], ["hush hush one", "hush hush two"], cwd=store)
     assert (status, "key_passphrase_differs" in shown) == (10, True)
 
 
@@ -144,7 +256,7 @@ def typed(args: list[str], answers: list[str], *, cwd: Path) -> tuple[str, int]:
     try:
         while piece := os.read(ours, 4096):
             output += piece
-            if left and output.endswith(b": "):
+            if left and output.endswith((b": ", b"[y/N] ")):
                 os.write(ours, f"{left.pop(0)}\n".encode())
     except OSError:  # the other end is closed
         pass

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contextplane.adapters.ed25519 import pem
+from contextplane.adapters.ed25519 import pem, public_from_pem
 from contextplane.app.platform import open_platform
 from contextplane.app.registry.keys import KeyStore
 from contextplane.app.settings import Settings
@@ -80,6 +80,11 @@ def test_a_store_without_keys_says_how_to_begin_and_the_first_key_says_for_whom(
         (["revoke", "alice", "--reason", "lost", "--key", "alice"], 10, "keyring_without_owner"),
         (["revoke", "bob", "--key", "alice"], 2, "usage"),
         (["rotate", "bob"], 2, "usage"),
+        (["new", "dave", "--standalone"], 2, "usage"),
+        (["new", "dave", "-o", "dave.key"], 2, "usage"),
+        (["new", "dave", "--standalone", "-o", "dave.key", "--issuer", "acme"], 2, "usage"),
+        (["new", "a/b", "--standalone", "-o", "dave.key"], 2, "key_name_invalid"),
+        (["list", "--standalone", "-o", "dave.key"], 2, "usage"),
         (["list", "--issuer", "acme"], 2, "usage"),
         (["trust", "carol", "--issuer", "acme", "--from", "yesterday"], 2, "usage"),
         (["trust", "carol", "--issuer", "acme", "--threshold", "many"], 2, "usage"),
@@ -132,7 +137,7 @@ def test_of_a_revocation_for_later_it_is_told_what_the_key_can_do_until_then(sto
 
 def test_without_anything_named_only_what_is_always_needed_is_asked_for(keyring_once: Path) -> None:
     message = one_error_line(keys(cwd=keyring_once), 2, "usage")
-    assert "required: {new,list,trust,rotate,revoke} (see" in message
+    assert "required: {new,public,list,trust,rotate,revoke} (see" in message
 
 
 def test_what_is_not_named_stays_as_it_is(store: Path) -> None:
@@ -145,6 +150,26 @@ def test_what_is_not_named_stays_as_it_is(store: Path) -> None:
         "alice": (["owner"], None),
         "bob": (["data"], until),
     }
+
+
+def test_a_key_is_made_on_a_laptop_without_a_store_and_signs_after_an_owner_trusted_it(
+    store: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    laptop = tmp_path_factory.mktemp("laptop")
+    result = keys("new", "dave", "--standalone", "-o", "dave.key", cwd=laptop)
+    assert (result.status, result.err) == (0, "")
+    assert sorted(path.name for path in laptop.iterdir()) == ["dave.key", "dave.key.pub"]  # and no store
+    key_id = public_from_pem((laptop / "dave.key.pub").read_bytes(), at="").key_id
+    assert key_id in result.out
+    assert f"Send {laptop / 'dave.key.pub'} to an owner" in result.out
+    one_error_line(keys("new", "dave", "--standalone", "-o", "dave.key", cwd=laptop), 14, "key_exists")
+    shutil.copy(laptop / "dave.key.pub", store)
+    command = next(line for line in result.out.splitlines() if line.startswith("  ctx keys trust"))
+    trust = command.replace("ISSUER", "acme").replace("ROLE", "owner").replace("OWNER", "alice").split()[2:]
+    assert keys(*trust, cwd=store).status == 0
+    assert states(store)["dave"] == "valid"
+    assert keys(*REVOKE[1:-1], str(laptop / "dave.key"), cwd=store).status == 0
+    assert states(store)["bob"] == "revoked"
 
 
 def test_a_misspelt_issuer_is_not_made_and_the_known_one_is_suggested(store: Path) -> None:
@@ -272,17 +297,24 @@ def test_a_key_is_listed_by_what_it_was_called_when_it_was_trusted_also_where_it
     assert renamed.out.endswith(" alice.\n")
 
 
-def test_two_keys_of_one_name_are_told_apart_by_their_ids_and_names_find_no_key(store: Path) -> None:
+def test_two_keys_of_one_name_are_told_apart_by_their_ids_only(store: Path) -> None:
     public = store / "bob.pub"
     public.write_bytes(pem("PUBLIC KEY", key_of("mallory").public_key.spki))
     bob = next(key["key_id"] for key in key_list(store)["here"] if key["name"] == "bob")
     result = keys("trust", "./bob.pub", "--issuer", "acme", "--key", "alice", cwd=store)
     assert f"key {bob[:16]} bob has the same name" in result.err
     (store / ".ctx" / "keys" / "bob.key").unlink()
-    refused = one_error_line(
-        keys("revoke", "bob", "--reason", "lost", "--key", "alice", cwd=store), 13, "key_not_trusted"
-    )
-    assert "'ctx keys list' prints the ids" in refused
+    one_error_line(ctx(*REVOKE, cwd=store, env=OPEN), 2, "key_ambiguous")
+    assert keys("revoke", bob[:16], "--reason", "lost", "--key", "alice", cwd=store).status == 0
+    # The name is that of the other key now: a revoked key does not keep it.
+    assert ctx(*REVOKE, cwd=store, env=OPEN).status == 0
+    assert {key["state"] for key in key_list(store)["issuers"][0]["keys"] if key["name"] == "bob"} == {"revoked"}
+
+
+def test_a_key_is_revoked_by_its_name_in_the_keyring_also_where_its_file_is_not(store: Path) -> None:
+    (store / ".ctx" / "keys" / "bob.key").unlink()
+    assert ctx(*REVOKE, cwd=store, env=OPEN).status == 0
+    assert states(store)["bob"] == "revoked"
 
 
 def test_a_role_that_ctx_does_not_know_is_taken_and_said_to_be_that_of_a_decision(store: Path) -> None:

@@ -68,5 +68,5 @@ def test_a_pack_is_recorded_and_published_with_a_catalog_of_the_registry(tmp_pat
     with at_office(tmp_path) as here:
         here.review_all("ctxpack.support@1.0.0")
         here.sign("ctxpack.support@1.0.0")
-    published = ctx("publish", "pack.json", "--key", "./pub.pem", cwd=tmp_path)
+    published = ctx("publish", "pack.json", "--yes", "--key", "./pub.pem", cwd=tmp_path)
     assert published.status == 0, published.err

@@ -223,7 +223,9 @@ def test_the_tools_of_our_own_server_are_drafted_as_destructive(tmp_path: Path) 
     far = {"url": f"https://user:{SECRET}@far.example/mcp"}
     answer = draft(tmp_path, "mcp", config(tmp_path, handoff=our_server(), far=far))
     assert (answer["capabilities"], answer["errors"]) == (len(TOOLS), [])
-    assert [entry.partition(":")[0] for entry in answer["left_out"]] == ["far"]
+    assert answer["left_out"] == [
+        "far: it is reached over HTTP; name a command that bridges to it, such as npx mcp-remote URL"
+    ]
     text = (tmp_path / "pack.yaml").read_text(encoding="utf-8")
     assert SECRET not in text
     assert "readOnlyHint true" in " ".join(text.replace("\n        # ", " ").split())

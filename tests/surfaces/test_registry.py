@@ -40,8 +40,13 @@ def json_answer(*args: str, cwd: Path, by: str = "") -> Any:  # noqa: ANN401  an
     return json.loads(result.raw)
 
 
+CONFIRMED = frozenset({"review", "sign", "publish", "unpin", "deprecate", "revoke"})
+
+
 def acted(*args: str, cwd: Path, by: str = "") -> Result:
-    return ctx(*args, *(("--key", f"./{by}.pem") if by else ()), cwd=cwd)
+    """Run a command with a key. A verb that asks is told yes."""
+    yes = ("--yes",) if args[0] in CONFIRMED else ()
+    return ctx(*args, *yes, *(("--key", f"./{by}.pem") if by else ()), cwd=cwd)
 
 
 def test_from_a_file_to_a_pinned_version_and_back(store: Path) -> None:

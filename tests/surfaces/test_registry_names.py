@@ -38,7 +38,7 @@ def test_a_version_is_named_whatever_its_id_begins_with(store: Path, pack_id: st
     assert ctx("lint", file, "--record", "--key", "./author.pem", cwd=store).status == 0
     assert ctx("show", ref, cwd=store).out.startswith(f"{ref}  context pack of {ISSUER}\n")
     assert ctx("log", ref, cwd=store).out.count("\n") == 2
-    review = ("--role", "security", "--approve", "--reason", "sound", "--key", "./sec.pem")
+    review = ("--role", "security", "--approve", "--reason", "sound", "--yes", "--key", "./sec.pem")
     assert ctx("review", ref, *review, cwd=store).status == 0
     drafts = ctx("packs", pack_id, "--drafts", "--quiet", cwd=store).out
     assert drafts == f"{json.loads(ctx('show', ref, '--json', cwd=store).raw)['digest']}\n"

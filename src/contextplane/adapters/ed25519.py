@@ -32,13 +32,16 @@ from contextplane.model.keys import PublicKey, PublicKeyInvalid
 __all__ = [
     "Ed25519Check",
     "Ed25519Signer",
+    "KeyHalvesDiffer",
     "PassphraseNeeded",
+    "PassphraseTooShort",
     "PassphraseWrong",
     "PrivateKeyInvalid",
     "encrypt_key",
     "generate_key",
     "pem",
     "public_from_pem",
+    "public_half",
     "signer_from_pem",
     "temporary_signer",
 ]
@@ -47,6 +50,8 @@ __all__ = [
 _N, _R, _P = 2**14, 8, 5
 _BLOCK = 16
 _SHORT = 128
+_MIN_PASSPHRASE = 12
+_PUBLIC = b"-----BEGIN PUBLIC KEY-----"
 _INTEGER, _OCTETS, _SEQUENCE = 0x02, 0x04, 0x30
 _PBES2 = bytes.fromhex("06092a864886f70d01050d")
 _SCRYPT = bytes.fromhex("06092b06010401da47040b")
@@ -111,6 +116,20 @@ class PassphraseWrong(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
+class PassphraseTooShort(ContextPlaneError):
+    """A passphrase for a new key that can be guessed: it has fewer than 12 characters."""
+
+    code: ClassVar[str] = "passphrase_too_short"
+    family: ClassVar[Family] = "refused"
+
+
+class KeyHalvesDiffer(ContextPlaneError):
+    """A key file whose public half is not that of its private half: one of them was exchanged."""
+
+    code: ClassVar[str] = "key_halves_differ"
+    family: ClassVar[Family] = "untrusted"
+
+
 class Ed25519Signer:
     """A private key in memory. Neither `repr` nor an error shows it."""
 
@@ -143,7 +162,16 @@ class Ed25519Check:
 
 
 def generate_key(passphrase: bytes) -> tuple[bytes, Ed25519Signer]:
-    """Generate a key; return its encrypted PEM, to be stored, and its signer."""
+    """Generate a key; return its encrypted PEM, to be stored, and its signer.
+
+    The passphrase has at least 12 characters. Keys that were made before this rule still open.
+    """
+    size = len(passphrase.decode(errors="surrogateescape"))
+    if size < _MIN_PASSPHRASE:
+        raise PassphraseTooShort(
+            f"{size} characters are too few for a new key",
+            hint=f"choose at least {_MIN_PASSPHRASE} characters, such as four random words",
+        )
     private = Ed25519PrivateKey.generate()
     plain = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     return encrypt_key(plain, passphrase), Ed25519Signer(private)
@@ -155,13 +183,17 @@ def temporary_signer() -> Ed25519Signer:
 
 
 def signer_from_pem(pem: bytes, passphrase: bytes | None, *, at: str) -> Ed25519Signer:
-    """Read a private key from PEM, encrypted or not. `at` names its source in errors."""
+    """Read a private key from PEM, encrypted or not. `at` names its source in errors.
+
+    A public half that comes with it must be that of the private half. The signer's public key is derived from the
+    private half in any case.
+    """
     hint = "it must be an Ed25519 key in PKCS #8, such as 'openssl genpkey -algorithm ed25519' makes"
     encrypted = b"BEGIN ENCRYPTED " in pem
     if encrypted and passphrase is None:
         raise PassphraseNeeded("the key is encrypted", at=at, hint="set CTX_KEY_PASSPHRASE, or use --passphrase-fd")
     try:
-        private = load_pem_private_key(pem, passphrase if encrypted else None)
+        private = load_pem_private_key(pem.partition(_PUBLIC)[0], passphrase if encrypted else None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         # Without the cause: it quotes the input.
         if encrypted:
@@ -171,7 +203,19 @@ def signer_from_pem(pem: bytes, passphrase: bytes | None, *, at: str) -> Ed25519
         raise PrivateKeyInvalid("no private key in PEM form", at=at, hint=hint) from None
     if not isinstance(private, Ed25519PrivateKey):
         raise PrivateKeyInvalid("a private key of another kind", at=at, hint=hint)
-    return Ed25519Signer(private)
+    signer = Ed25519Signer(private)
+    if _PUBLIC in pem and public_half(pem, at=at) != signer.public_key:
+        raise KeyHalvesDiffer(
+            "its public half belongs to another key",
+            at=at,
+            hint="somebody changed the file: find out who, and restore it from a copy",
+        )
+    return signer
+
+
+def public_half(key_file: bytes, *, at: str) -> PublicKey:
+    """Read the public half of a key file. It is a claim until the private half was opened."""
+    return public_from_pem(b"".join(key_file.partition(_PUBLIC)[1:]), at=at)
 
 
 def public_from_pem(pem: bytes, *, at: str) -> PublicKey:

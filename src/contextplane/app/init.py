@@ -4,6 +4,7 @@ The store id in `config.json` is written last: it says that everything else is i
 """
 
 import os
+from collections.abc import Sequence
 from typing import Literal
 
 from contextplane.adapters.files.disk import Disk
@@ -23,8 +24,22 @@ class InitResult(Value, frozen=True):
     what: Literal["created", "adopted", "completed", "present"]
 
 
-def init(settings: Settings, folder: str | None = None) -> InitResult:
-    """Create the store of `folder`. Idempotent, also when two processes run it at once."""
+def init(settings: Settings, folder: str | None = None, trust_root: Sequence[str] = ()) -> InitResult:
+    """Create the store of `folder`. Idempotent, also when two processes run it at once.
+
+    `trust_root`: what this client holds the store to, as a user typed it; none leaves what was stored before.
+    """
+    if not trust_root:
+        return _init(settings, folder)
+    from contextplane.app.trust_root import read_trust_root, store_trust_root
+
+    root = read_trust_root(trust_root, settings)  # read first: nothing is made if it is refused
+    done = _init(settings, folder)
+    store_trust_root(root, settings, done.path)
+    return done
+
+
+def _init(settings: Settings, folder: str | None) -> InitResult:
     home = StoreDirectory(path=_store_path(settings, folder))
     if os.path.lexists(home.path) and not os.path.isdir(home.path):
         raise StoreExists("something that is not a folder has this name already", at=home.path, hint="move it away")
@@ -32,6 +47,7 @@ def init(settings: Settings, folder: str | None = None) -> InitResult:
         store_id = adopt(home, settings.database_url)
         home.hide_from_git(Disk())
         return InitResult(path=home.path, store_id=store_id, what="created")
+    home.reject_links()
     if not home.has_config():
         if not home.looks_like_store():
             raise StoreExists(

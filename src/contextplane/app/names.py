@@ -31,7 +31,7 @@ def names_of(kind: str, prefix: str, settings: Settings) -> list[str]:
 
 
 def _store(settings: Settings) -> StoreDirectory:
-    return discover_store(settings.cwd, settings.ctx_dir)
+    return discover_store(settings.cwd, settings.ctx_dir, sudo_uid=settings.sudo_uid)
 
 
 def _runs(prefix: str, settings: Settings) -> Iterator[str]:

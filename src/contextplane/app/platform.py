@@ -85,7 +85,7 @@ def open_platform(settings: Settings, *, following: bool = True) -> Iterator[Pla
     A store that the reference program made has no store id, and so no catalog. It is adopted here, or indexed in
     memory for as long as it is open if nothing can be written.
     """
-    home = discover_store(settings.cwd, settings.ctx_dir)
+    home = discover_store(settings.cwd, settings.ctx_dir, sudo_uid=settings.sudo_uid)
     config = home.config()
     with hold_lock(home.catalog_lock, exclusive=False, timeout=BUSY_SECONDS):
         platform = _make_platform(home, config, settings)
@@ -149,4 +149,4 @@ def objects_without_catalog(settings: Settings) -> Objects:
     """Open only the objects of a store, for when its catalog cannot be used."""
     from contextplane.adapters.files.objects import FileObjects
 
-    return FileObjects(discover_store(settings.cwd, settings.ctx_dir).objects)
+    return FileObjects(discover_store(settings.cwd, settings.ctx_dir, sudo_uid=settings.sudo_uid).objects)

@@ -56,7 +56,7 @@ def open_repaired(settings: Settings) -> Iterator[RepairedStore]:
 
     The store is locked exclusively: what another process wrote to the old catalog meanwhile would be lost.
     """
-    home = discover_store(settings.cwd, settings.ctx_dir)
+    home = discover_store(settings.cwd, settings.ctx_dir, sudo_uid=settings.sudo_uid)
     store_id = home.config().store_id or adopt(home, settings.database_url)
     with hold_lock(home.catalog_lock, exclusive=True, timeout=BUSY_SECONDS):
         catalog, loss = _open_or_replace_catalog(home, settings.database_url)

@@ -7,11 +7,11 @@ are first used: a session that only reads execution packs loads no keys and no r
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from contextplane.app.platform import Platform, open_platform
-from contextplane.app.settings import Settings
+from contextplane.app.settings import Settings, signer_environment, signer_setting
 from contextplane.model.value import Value
 
 if TYPE_CHECKING:
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from contextplane.app.registry.keys import KeyStore
     from contextplane.app.registry.session import RegistrySession
     from contextplane.app.store_access import Store
+    from contextplane.ports.keys import Signer
     from contextplane.registry.reports import GoldenCases
 
-__all__ = ["LocalPrincipal", "PrincipalSession", "open_session"]
+__all__ = ["LocalPrincipal", "PrincipalSession", "external_signer", "open_session"]
 
 
 class LocalPrincipal(Value, frozen=True):
@@ -29,11 +30,12 @@ class LocalPrincipal(Value, frozen=True):
 
     It is the key that signs an act that counts as its actor; without a passphrase or a key it can only read.
     `passphrase`: asks for the passphrase of a key when it is opened. `signing_key`: a private key in PEM form that is
-    preferred to those of the store.
+    preferred to those of the store. `external_signer`: opens a signer outside of this program, preferred to both.
     """
 
     passphrase: Callable[[], bytes | None] = lambda: None
     signing_key: bytes | None = None
+    external_signer: "Callable[[], Signer] | None" = None
 
     def __repr__(self) -> str:
         """Hide the key."""
@@ -42,6 +44,18 @@ class LocalPrincipal(Value, frozen=True):
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """Hide the key from `rich` as well, which prints the local variables of tracebacks by this."""
         return []
+
+
+def external_signer(pin: Callable[[], bytes | None]) -> "Callable[[], Signer] | None":
+    """Return what opens the signer of `CTX_SIGNER`; None if that is unset. `pin`: asks for a PIN."""
+    setting = signer_setting()
+    return None if setting is None else partial(_open_signer, setting, pin)
+
+
+def _open_signer(setting: str, pin: Callable[[], bytes | None]) -> "Signer":
+    from contextplane.app.registry.signers import open_external_signer
+
+    return open_external_signer(setting, pin, signer_environment())
 
 
 class PrincipalSession:
@@ -66,7 +80,10 @@ class PrincipalSession:
         """The keys of the store, as far as the principal can open them."""
         from contextplane.app.registry.keys import KeyStore
 
-        return KeyStore(self.platform, self.principal.passphrase, self.principal.signing_key)
+        principal = self.principal
+        return KeyStore(
+            self.platform, principal.passphrase, principal.signing_key, external_signer=principal.external_signer
+        )
 
     def registry(self, golden: "GoldenCases | None" = None) -> "RegistrySession":
         """The registry of the store, in which the principal acts. `golden`: runs golden cases."""

@@ -12,7 +12,10 @@ __all__ = [
     "Settings",
     "from_environment",
     "key_passphrase",
+    "pkcs11_pin",
     "server_environment",
+    "signer_environment",
+    "signer_setting",
     "signing_key",
     "token_tables",
     "tool_environment",
@@ -64,6 +67,8 @@ class Settings(Value, frozen=True):
     columns: int | None = None
     registry_max_age: int | None = None
     handoff: HandoffSettings = HandoffSettings()
+    trust_root: str | None = None
+    sudo_uid: int | None = None
     state_dir: str | None = msgspec.field(default_factory=_state_folder)
 
     def __repr__(self) -> str:
@@ -80,6 +85,8 @@ def from_environment() -> Settings:
     - `CTX_DIR`: the store's folder.
     - `CTX_DATABASE_URL`: the PostgreSQL database that holds the catalog, instead of a file in that folder.
     - `CTX_REGISTRY_MAX_AGE`: how many seconds old the registry's newest checkpoint may be for new traffic.
+    - `CTX_TRUST_ROOT`: the trust root of the store, instead of that of `ctx init --trust-root`. A blank one is refused.
+    - `SUDO_UID`: the user who runs this as root; stores of that user are used too.
     - `XDG_STATE_HOME`: the folder in which this client keeps what it remembers of stores (`~/.local/state`).
     - `NO_COLOR`: plain output. `CTX_DEBUG`: show where a defect is.
     - `COLUMNS`: how wide help is; without it, as wide as the terminal.
@@ -96,6 +103,8 @@ def from_environment() -> Settings:
         columns=_number("COLUMNS", 0) or None,
         registry_max_age=_max_age(),
         handoff=_handoff_settings(),
+        trust_root=os.environ.get("CTX_TRUST_ROOT"),
+        sudo_uid=_number("SUDO_UID", 0) or None,
         state_dir=_state_folder(),
     )
 
@@ -118,6 +127,21 @@ def token_tables() -> str | None:
 def signing_key() -> bytes | None:
     """Read `CTX_SIGNING_KEY`, a private key in PEM form. Not part of `Settings`, which may be shown."""
     return os.environ.get("CTX_SIGNING_KEY", "").encode(errors="surrogateescape") or None
+
+
+def signer_setting() -> str | None:
+    """Read `CTX_SIGNER`, a signer outside of this program: `command:...` or `pkcs11:...`."""
+    return os.environ.get("CTX_SIGNER") or None
+
+
+def pkcs11_pin() -> bytes | None:
+    """Read `CTX_PKCS11_PIN`, the PIN of the token that signs. Not part of `Settings`, either."""
+    return os.environ.get("CTX_PKCS11_PIN", "").encode(errors="surrogateescape") or None
+
+
+def signer_environment() -> dict[str, str]:
+    """Return the environment variables that a signer receives: all but ours, among which are secrets."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("CTX_")}
 
 
 def key_passphrase() -> bytes | None:
@@ -144,9 +168,11 @@ def _handoff_settings() -> HandoffSettings:
 
 
 def _max_age() -> int | None:
-    """Read `CTX_REGISTRY_MAX_AGE`. An invalid number counts as 0: a typo must not switch the check off."""
-    text = os.environ.get("CTX_REGISTRY_MAX_AGE", "").strip()
-    return _number("CTX_REGISTRY_MAX_AGE", 0, least=0) if text else None
+    """Read `CTX_REGISTRY_MAX_AGE`. Only without the variable nothing is checked.
+
+    An invalid number counts as 0, and so does a blank: neither a typo nor an empty secret may switch the check off.
+    """
+    return _number("CTX_REGISTRY_MAX_AGE", 0, least=0) if "CTX_REGISTRY_MAX_AGE" in os.environ else None
 
 
 def _number(name: str, default: int, *, least: int = 1) -> int:

@@ -1,13 +1,19 @@
 """Counts what a store holds, as its catalog records it: the cost does not grow with what is stored."""
 
 import os
+from typing import TYPE_CHECKING
 
+from contextplane.adapters.files.client_state import ClientState
 from contextplane.app.platform import Platform
+from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
 from contextplane.model.value import Value
 from contextplane.store.status import StoreContents, store_contents
 
-__all__ = ["RegistrySummary", "StoreStatus", "registry_summary", "store_status"]
+if TYPE_CHECKING:
+    from contextplane.app.trust_root import RootSummary
+
+__all__ = ["RegistrySummary", "StoreStatus", "registry_summary", "store_status", "trust_root_summary"]
 
 _LOG, _CHECKPOINTS = "registry/log", "registry/checkpoints"
 """Repeated here, so that a store without a registry loads none of its code."""
@@ -55,3 +61,12 @@ def registry_summary(platform: Platform) -> RegistrySummary | None:
     except ContextPlaneError:
         time = None
     return RegistrySummary(events=events, checkpoint=time)
+
+
+def trust_root_summary(settings: Settings, store_path: str) -> "RootSummary | None":
+    """Summarize what this client holds a store to; None, and no code for it is loaded, if that is nothing."""
+    if settings.trust_root is None and not ClientState(settings.state_dir, store_path).load().trust_root:
+        return None
+    from contextplane.app.trust_root import root_summary
+
+    return root_summary(settings, store_path)

@@ -19,12 +19,13 @@ from contextplane.model.pack_layers import (
     CapabilitySpec,
     Effect,
     Guardrail,
+    JsonSchema,
     Permission,
     PolicyBundle,
     RequestFacts,
     Rule,
 )
-from contextplane.model.terms import ApprovalMode
+from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.model.value import Value
 
 __all__ = [
@@ -222,6 +223,21 @@ class Subject(DecisionDocument):
         )
 
     @lazy_property
+    def capability_schemas(self) -> tuple[tuple[str, PlacedSpec, str, JsonSchema], ...]:
+        """The schemas of the described capabilities, each with its place, its capability and its field."""
+        return tuple(
+            [
+                (f"{placed.at}/{field}", placed, field, schema)
+                for placed in self.capability_specs
+                for field, schema in (
+                    ("input_schema", placed.spec.input_schema),
+                    ("output_schema", placed.spec.output_schema),
+                )
+                if schema
+            ]
+        )
+
+    @lazy_property
     def references(self) -> tuple[tuple[str, PlacedConstraint, BoundName, FactReference], ...]:
         """The bounds of arguments that are the value of a fact, each with its constraint and its place."""
         return tuple(
@@ -274,6 +290,11 @@ class Subject(DecisionDocument):
         return tuple([(at, spec) for at, spec in self.decisions.values() if spec.eligibility_rules is not None])
 
     @lazy_property
+    def decisions_read_on_deny(self) -> Placed[DecisionSpec]:
+        """The decisions that ask for reading when their intent is denied."""
+        return tuple([(at, spec) for at, spec in self.decisions.values() if spec.on_deny == "read"])
+
+    @lazy_property
     def exposed_tools(self) -> tuple[ExposedTool, ...]:
         """Every permission that exposes a capability of a declared adapter."""
         tools = []
@@ -283,6 +304,11 @@ class Subject(DecisionDocument):
                 mode = adapter.mode_of(permission.capability)
                 tools.append(ExposedTool(at=at, permission=permission, adapter=adapter, mode=mode))
         return tuple(tools)
+
+    @lazy_property
+    def writing_tools(self) -> tuple[ExposedTool, ...]:
+        """The exposed tools that can do more than read."""
+        return tuple([tool for tool in self.exposed_tools if tool.mode != APPROVAL_MODES[0]])
 
     @property
     def tenant(self) -> tuple[str, Tenant]:

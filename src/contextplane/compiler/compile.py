@@ -28,7 +28,7 @@ from contextplane.model.invoke import InvokeRequest, RunContext
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.tokens import CALIBRATED1, OFFLINE, Tokens
 
-__all__ = ["COMPILER_VERSION", "STAGES", "Stage", "compile_context", "compile_draft", "compiled_context_hash", "seal"]
+__all__ = ["COMPILER_VERSION", "STAGES", "Stage", "compile_draft", "compiled_context_hash", "seal"]
 
 
 COMPILER_VERSION = "1.4.0"
@@ -107,24 +107,7 @@ STAGES: tuple[Stage, ...] = (
 )
 
 
-def compile_context(  # noqa: PLR0913  the inputs, each of which shapes what is compiled
-    view: PackView,
-    run_context: RunContext,
-    request: InvokeRequest,
-    evidence: Sequence[EvidenceInput] = (),
-    memories: Sequence[Memory] = (),
-    *,
-    tokens: Tokens | None = None,
-    as_of: Timestamp | None = None,
-) -> CompiledContext:
-    """Compile a context, or raise with the stage and the place. `as_of`: the moment to judge freshness.
-
-    `tokens`: the counter; by default the one that the pack names.
-    """
-    return compile_draft(view, run_context, request, evidence, memories, tokens=tokens, as_of=as_of).seal
-
-
-def compile_draft(  # noqa: PLR0913  the same inputs
+def compile_draft(  # noqa: PLR0913  the inputs, each of which shapes what is compiled
     view: PackView,
     run_context: RunContext,
     request: InvokeRequest,
@@ -134,7 +117,11 @@ def compile_draft(  # noqa: PLR0913  the same inputs
     tokens: Tokens | None = None,
     as_of: Timestamp | None = None,
 ) -> Draft:
-    """Compile a context, and return the parts of all stages with it."""
+    """Compile a context, or raise with the stage and the place. The context is the `seal` of the draft.
+
+    The draft has the parts of all stages. `as_of`: the moment to judge freshness. `tokens`: the counter; by default the
+    one that the pack names.
+    """
     counter = _own_counter(view) if tokens is None else tokens
     inputs = read_inputs(view, run_context, request, evidence=evidence, memories=memories, tokens=counter, as_of=as_of)
     draft = Draft(inputs=inputs)

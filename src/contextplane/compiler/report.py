@@ -4,7 +4,7 @@ Comparing the items of two contexts gives exactly what changed.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 
 from contextplane.compiler.limits import describe_call_limit
@@ -122,7 +122,7 @@ def _policy_items(compiled: CompiledContext) -> Iterator[ContextItem]:
     verdict = compiled.policy_decision
     if verdict is not None:
         mode = f"in approval mode {verdict.effective_approval_mode}" if verdict.effective_approval_mode else ""
-        detail = mode if verdict.allowed else "; ".join(verdict.denials) or verdict.reason or ""
+        detail = mode if verdict.allowed else _join_sentences(verdict.denials) or verdict.reason or ""
         name = "allowed" if verdict.allowed else "denied"
         words = f"{name}, {detail}" if detail else name
         yield ContextItem(kind="decision", id="request", inside=verdict.allowed, words=words, stage="policy")
@@ -139,6 +139,12 @@ def _policy_items(compiled: CompiledContext) -> Iterator[ContextItem]:
             words = texts.get(ref, "").partition(": ")[2]
             words = words or (_DROPPED if ref in dropped else _IN_EFFECT)
             yield ContextItem(kind="rule", id=f"{bundle.bundle_id}#{rule}", inside=True, words=words, stage="policy")
+
+
+def _join_sentences(sentences: Sequence[str]) -> str:
+    """Join sentences in one line; of all but the last, the full stop goes."""
+    *first, last = sentences or ("",)
+    return "; ".join([*(sentence.rstrip(". ") for sentence in first), last])
 
 
 def _tool_items(compiled: CompiledContext) -> Iterator[ContextItem]:
@@ -194,11 +200,11 @@ def _control_items(compiled: CompiledContext) -> Iterator[ContextItem]:
 
 def _approval_words(approval: RequiredApproval) -> str:
     """Which calls wait, and for whom."""
+    if not approval.capabilities:
+        return "active, and no tool is left whose calls would wait for it"
     count = f"{approval.approvers} people in the role " if approval.approvers > 1 else ""
     verb = "wait" if len(approval.capabilities) > 1 else "waits"
-    return (
-        f"active: {', '.join(approval.capabilities) or 'no call'} {verb} for {count}{approval.required_approver_role}"
-    )
+    return f"active: {', '.join(approval.capabilities)} {verb} for {count}{approval.required_approver_role}"
 
 
 def _evidence_items(compiled: CompiledContext) -> Iterator[ContextItem]:

@@ -28,10 +28,17 @@ class CoveredItem(Value, frozen=True):
     constant: bool = False
 
     @property
+    def outcomes(self) -> int:
+        """How many outcomes it has."""
+        return 1 if self.constant else 2
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """The outcomes that no case has, in words."""
+        if not self.true and not self.false:
+            return ("never decided",)
         if self.constant:
-            return () if self.true or self.false else ("never decided",)
+            return ()
         words = _WORDS[self.kind]
         return tuple(word for word, count in zip(words, (self.true, self.false), strict=True) if not count)
 
@@ -52,11 +59,11 @@ class Coverage(Value, frozen=True):
     @property
     def total(self) -> int:
         """How many outcomes there are: two of each item, one of a constant."""
-        return sum(1 if item.constant else 2 for item in self.items)
+        return sum(item.outcomes for item in self.items)
 
     @property
     def covered(self) -> int:
-        return self.total - sum(len(item.missing) for item in self.items)
+        return sum(min(item.outcomes, bool(item.true) + bool(item.false)) for item in self.items)
 
     @property
     def percent(self) -> int:

@@ -13,7 +13,7 @@ from contextplane.model.json.canonical import Json
 from contextplane.model.json.parse import parse
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.reports import GoldenResult
-from contextplane.runtime.published_source import pack_source
+from contextplane.runtime.published_source import ChooseCounter, pack_source
 
 __all__ = ["run_published_cases"]
 
@@ -21,7 +21,11 @@ _NAMED_CASES = 3
 
 
 def run_published_cases(
-    report: bytes | None, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()
+    report: bytes | None,
+    ref: PackRef,
+    value: Json,
+    catalogs: Sequence[Candidate] = (),
+    choose_counter: ChooseCounter | None = None,
 ) -> GoldenResult:
     """Run the cases in the report of a published version. `report` is None if there is no report."""
     if report is None:
@@ -35,17 +39,23 @@ def run_published_cases(
         files = golden_documents(documents)
     except ContextPlaneError as error:
         return GoldenResult(outcome="failed", words=f"{error.code}: {error.message}", documents=tuple(documents))
-    return run_cases(files, ref, value, catalogs)
+    return run_cases(files, ref, value, catalogs, choose_counter)
 
 
-def run_cases(files: Sequence[GoldenFile], ref: PackRef, value: Json, catalogs: Sequence[Candidate]) -> GoldenResult:
+def run_cases(
+    files: Sequence[GoldenFile],
+    ref: PackRef,
+    value: Json,
+    catalogs: Sequence[Candidate],
+    choose_counter: ChooseCounter | None = None,
+) -> GoldenResult:
     """Run these cases against a version, and report the result to the registry."""
     if not isinstance(value, dict) or "pack_meta" not in value:
         return GoldenResult(outcome="not_run", words=f"golden cases are for packs, and {ref} is none")
     documents: tuple[Json, ...] = tuple({"name": file.name, "case": file.document} for file in files)
     names = tuple(file.name for file in files)
     try:
-        results = check_cases(pack_source(value, catalogs), files)
+        results = check_cases(pack_source(value, catalogs, choose_counter), files)
     except ContextPlaneError as error:
         return GoldenResult(outcome="failed", words=f"{error.code}: {error.message}", cases=names, documents=documents)
     drifted = [result for result in results if not result.passed]

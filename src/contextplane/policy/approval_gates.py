@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from contextplane.model.pack_layers import ApprovalGate
 from contextplane.model.value import Value
+from contextplane.policy.clock import describe_missing
 from contextplane.policy.decision import PolicyDecision
 from contextplane.policy.engine import PolicyProgram
 from contextplane.policy.facts import Facts
@@ -130,7 +131,7 @@ def _answer(condition: CompiledCondition | None, facts: Facts) -> GateAnswer:
     if isinstance(answer, ConditionFailure):
         return GateAnswer(
             holds=True,
-            undecided=f"{', '.join(answer.missing)} is missing" if answer.missing else f"its when {answer.why}",
+            undecided=describe_missing(answer.missing) if answer.missing else f"its when {answer.why}",
         )
     missing = [] if answer else condition.missing_facts(facts)
-    return GateAnswer(holds=answer or bool(missing), undecided=f"{', '.join(missing)} is missing" if missing else None)
+    return GateAnswer(holds=answer or bool(missing), undecided=describe_missing(missing) if missing else None)

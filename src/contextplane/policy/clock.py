@@ -12,7 +12,15 @@ from io import BytesIO
 from contextplane.model.json.canonical import Json
 from contextplane.model.timestamp import Timestamp
 
-__all__ = ["CLOCK_FACTS", "CLOCK_NUMBERS", "CLOCK_TEXTS", "LOCAL_CLOCK", "clock_facts", "is_timezone"]
+__all__ = [
+    "CLOCK_FACTS",
+    "CLOCK_NUMBERS",
+    "CLOCK_TEXTS",
+    "LOCAL_CLOCK",
+    "clock_facts",
+    "describe_missing",
+    "is_timezone",
+]
 
 CLOCK_NUMBERS: Mapping[str, Sequence[int]] = {"run.weekday": range(1, 8), "run.hour": range(24)}
 """The clock facts that are a whole number, and every value that they can have. Monday is 1."""
@@ -42,6 +50,11 @@ def clock_facts(as_of: Timestamp, timezone: str) -> dict[str, Json]:
     if local is not None:
         facts |= {"weekday": local.isoweekday(), "hour": local.hour, "date": local.date().isoformat()}
     return facts
+
+
+def describe_missing(paths: Sequence[str]) -> str:
+    """Describe facts that are missing. Those of the clock are no facts that a caller sends: `as_of` is."""
+    return f"{', '.join(paths)} is missing{'' if CLOCK_FACTS.isdisjoint(paths) else ' (send as_of)'}"
 
 
 def is_timezone(name: str) -> bool:

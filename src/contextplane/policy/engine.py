@@ -16,6 +16,7 @@ from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.pack_layers import ApprovalGate, PolicyLayer
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode
 from contextplane.policy.bounds import DeclaredBound, DeclaredBounds
+from contextplane.policy.clock import describe_missing
 from contextplane.policy.decision import (
     ArgumentBound,
     BundleEffects,
@@ -249,7 +250,8 @@ def _denials(outcome: RuleOutcomes, guardrails: GuardrailVerdict, allowed_by: st
         yield Denial(kind="error", by=error.rule_id, reason=f"the condition of {error.rule_id} {error.why}")
     for fact in outcome.missing:
         if fact.denies or (fact.voids and not allowed_by):
-            reason = f"{fact.path} is missing, which {fact.rule_id} {'applies by' if fact.scope else 'reads'}"
+            use = "applies by" if fact.scope else "reads"
+            reason = f"{describe_missing([fact.path])}, which {fact.rule_id} {use}"
             yield Denial(kind="missing_fact", by=fact.rule_id, reason=reason)
     if not outcome.applied.applied:
         yield Denial(kind="no_rule", by="", reason=f"no rule applies to the intent {intent}")
@@ -259,7 +261,7 @@ def _denials(outcome: RuleOutcomes, guardrails: GuardrailVerdict, allowed_by: st
 
 def _guardrail_reason(guardrail: TriggeredGuardrail) -> str:
     reason = guardrail.message or f"{guardrail.kind}: {guardrail.id}"
-    return f"{reason} ({', '.join(guardrail.missing)} is missing)" if "missing" in guardrail.by else reason
+    return f"{reason} ({describe_missing(guardrail.missing)})" if "missing" in guardrail.by else reason
 
 
 def _decision_id(outcome: RuleOutcomes, guardrails: GuardrailVerdict, basis: DecisionBasis) -> str:

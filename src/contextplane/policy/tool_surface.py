@@ -127,6 +127,16 @@ class Surface(Value, frozen=True):
         return frozenset([name for tool in self.tools for name in tool.gate_ids])
 
 
+class _KeptSurface(NamedTuple):
+    """A surface of the cache, with the objects whose identity is in its key.
+
+    Because they are kept, no other object can have the identity of one of them as long as the entry is there.
+    """
+
+    surface: Surface
+    outcome: tuple[object, ...]
+
+
 class _Limits(NamedTuple):
     """What limits the surface of one run. `denied_by`: what denies the intent; None if it is allowed.
 
@@ -235,7 +245,7 @@ class ToolProgram:
         self._declared = tuple(_declared_tools(layer))
         self._scoped = frozenset(intent for permission in layer.permissions for intent in permission.intents)
         self._by_intent: dict[str | None, tuple[_Candidate, ...]] = {}
-        self._surfaces: dict[Hashable, tuple[Surface, object, object]] = {}
+        self._surfaces: dict[Hashable, _KeptSurface] = {}
 
     @classmethod
     def of(cls, layer: ToolingLayer, policy: PolicyProgram) -> Self:
@@ -253,19 +263,19 @@ class ToolProgram:
         """
         if decision.fact_values:
             return self._build_surface(decision, ceiling, reach)
-        # All else that a surface depends on. The tuples are the same objects for all requests in which the same rules
-        # take effect; they are kept beside the surface, so that no other object can have the identity of one of them.
-        effects, bounds = decision.effects, decision.arg_constraints
+        # All else that a surface depends on: what takes effect, and which rules do not apply. These tuples are the same
+        # objects for all requests in which the rules come to the same.
+        outcome = (decision.effects, decision.idle, decision.arg_constraints)
         denied_by = None if decision.allowed else tuple([denial.by for denial in decision.denials])
         ends_run = bool(decision.guardrails.triggered)
         mode = decision.effective_approval_mode
-        key = (decision.intent, ceiling, reach, mode, decision.allowed, denied_by, ends_run, id(effects), id(bounds))
+        key = (decision.intent, ceiling, reach, mode, decision.allowed, denied_by, ends_run, *map(id, outcome))
         kept = self._surfaces.get(key)
         if kept is None:
             if len(self._surfaces) >= _CACHE_SIZE:
                 self._surfaces.clear()
-            kept = self._surfaces[key] = (self._build_surface(decision, ceiling, reach), effects, bounds)
-        return kept[0]
+            kept = self._surfaces[key] = _KeptSurface(self._build_surface(decision, ceiling, reach), outcome)
+        return kept.surface
 
     def _build_surface(self, decision: PolicyDecision, ceiling: ApprovalMode, reach: IntentReach) -> Surface:
         tools: list[SurfacedTool] = []

@@ -2,6 +2,7 @@
 
     1-6  the envelope, its statement and its signatures         trust/verify.py
     8    it was linted, reviewed and signed before              check_provenance
+         what its publisher claims holds                        claims.py, rejudge.py
          the registry's state allows this use                   admit
 
 Before these steps, the registry says which bytes were published under the name. After (6), the bytes must say the same
@@ -18,7 +19,8 @@ the log:
     b  the version before, with which they were compared, was published before
     c  every required role approved them, no rejection stood, and exactly this envelope was signed
 
-Whether `after` is really the version before takes all versions; the audit checks that.
+Claims: gates, number and owner of the id are judged again, once for each publication. A replay marks a document whose
+gates or number fail, because they may have been good when it was published.
 """
 
 from functools import partial
@@ -38,6 +40,12 @@ from contextplane.model.value import Value
 from contextplane.ports.keys import Keyring
 from contextplane.registry.artifact_state import ArtifactState, Stage, is_allowed
 from contextplane.registry.artifacts import Candidate
+from contextplane.registry.claims import (
+    ClaimsJudgement,
+    PublicationGatesFailed,
+    PublicationVersionWrong,
+    collect_claims,
+)
 from contextplane.registry.errors import VersionDeprecated, VersionRevoked, VersionUnknown
 from contextplane.registry.events import Published, VerifiedEvent
 from contextplane.registry.resolution import Mark, RegistrySnapshot, ResolvedDocument
@@ -68,10 +76,12 @@ class PublicationUnreviewed(ContextPlaneError):
 class Provenance(Value, frozen=True):
     """The events before a publication that it depends on.
 
-    `doubts`: why they would not suffice by the newest keyring; empty if they would.
+    `before`: the version that it was compared with. `doubts`: why they would not suffice by the newest keyring; empty
+    if they would.
     """
 
     events: tuple[VerifiedEvent, ...]
+    before: Candidate | None = None
     doubts: str = ""
 
 
@@ -101,7 +111,7 @@ def check_provenance(
     missing = _missing_step(state.ignoring_revocations, published, needed)
     if missing and _missing_step(state, published, needed):
         raise _unreviewed_error(version, missing)
-    return Provenance(events=(*events, *compared), doubts=_review_problem(state, needed))
+    return Provenance(events=(*events, *compared), before=before, doubts=_review_problem(state, needed))
 
 
 def _compared_version(
@@ -195,10 +205,18 @@ _KEY_MARKS: dict[str, Mark] = {
 }
 
 
+_CLAIM_MARKS: dict[str, Mark] = {
+    PublicationGatesFailed.code: "it does not pass the gates of this runtime",
+    PublicationVersionWrong.code: "its number does not cover its change",
+}
+
+
 class AdmittedDocument(Value, frozen=True):
     """A document that passed steps 1 to 6 and 8, and the events that prove it. Step 7 needs its tenant.
 
     `keyring`: the number of keyring changes at its publication. `alone`: it passed its gates without catalogs.
+    `judged`: the key of its publication if every claim of it was judged now and holds. `failed`: those that do not
+    hold, for a replay.
     """
 
     document: Artifact
@@ -208,13 +226,17 @@ class AdmittedDocument(Value, frozen=True):
     events: tuple[VerifiedEvent, ...]
     keyring: int
     alone: bool
+    judged: str = ""
+    failed: tuple[ContextPlaneError, ...] = ()
 
     def with_mark(self, mark: Mark) -> "AdmittedDocument":
         """Add a mark."""
         return replace(self, resolved=replace(self.resolved, marks=(*self.resolved.marks, mark)))
 
 
-def admit(ref: PackRef, use: Use, *, snapshot: RegistrySnapshot, trust_context: TrustContext) -> AdmittedDocument:
+def admit(
+    ref: PackRef, use: Use, *, snapshot: RegistrySnapshot, trust_context: TrustContext, judgement: ClaimsJudgement
+) -> AdmittedDocument:
     """Return the document of a version for a use, or refuse it with a code of its own."""
     state, events = _published_version(ref, snapshot)
     published, keyring = state.publication, events[0].event.keyring
@@ -240,6 +262,11 @@ def admit(ref: PackRef, use: Use, *, snapshot: RegistrySnapshot, trust_context: 
     candidate = Candidate(kind=published.kind, document=document, value=value, data=data)
     provenance = check_provenance(state, candidate, snapshot, keyring)
     marks = (*key_marks, *_check_use(state, use, provenance.doubts))
+    key, failed = judgement.key(state.first), tuple[ContextPlaneError, ...]()
+    is_known = key in judgement.judged
+    if not is_known:
+        failed = judgement.judge(collect_claims(state, candidate, provenance.before, envelope, snapshot))
+        marks = (*marks, *_claim_marks(failed, use))
     resolved = ResolvedDocument(
         ref=ref, kind=published.kind, digest=state.digest, signed_by=verified.signed_by, marks=marks
     )
@@ -252,7 +279,17 @@ def admit(ref: PackRef, use: Use, *, snapshot: RegistrySnapshot, trust_context: 
         events=events,
         keyring=keyring,
         alone=not published.catalogs,
+        judged="" if is_known or failed else key,
+        failed=failed,
     )
+
+
+def _claim_marks(failed: tuple[ContextPlaneError, ...], use: Use) -> tuple[Mark, ...]:
+    """(8) Refuse false claims. For a replay, return marks for those that may have been true once."""
+    for error in failed:
+        if use == "new_traffic" or error.code not in _CLAIM_MARKS:
+            raise error
+    return tuple(dict.fromkeys(_CLAIM_MARKS[error.code] for error in failed))
 
 
 def _published_version(ref: PackRef, snapshot: RegistrySnapshot) -> tuple[VersionState, tuple[VerifiedEvent, ...]]:

@@ -3,6 +3,7 @@
     1  the keyring: every change signed by an owner, up to the one that is known       trust/keyring.py
     2  the log: every entry is well-formed, and its event is what the entry says       audit
     3  every event: signature, authority, transition, dependencies on other subjects   EventAudit
+       every publication: what its publisher claims                                    claims.py
     4  nothing beside the log: no event without an entry, no unknown stream            audit
     5  the tree over the entries, node by node; the tree over the ends of streams      TreeAudit
     6  every checkpoint: signed, in order, of the log as it was then; the newest is    CheckpointAudit
@@ -28,6 +29,7 @@ from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.artifact_state import ArtifactState, Stage, is_allowed, refuse_transition
 from contextplane.registry.authority import KeyringHistory
+from contextplane.registry.claims import PublicationAudit
 from contextplane.registry.continuity import check_continuity
 from contextplane.registry.events import (
     AliasSet,
@@ -89,13 +91,14 @@ class EventAudit:
     depends on a published version. `times`: the time of every entry whose event could be read.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  the inputs of a verification
         self,
         streams: StreamsView,
         keyrings: KeyringHistory,
         check: SignatureCheck,
         problems: AuditProblems,
         seen: Checkpoint | None,
+        publications: PublicationAudit,
     ) -> None:
         self.states: dict[str, SubjectState | None] = {}
         self.times: dict[int, Timestamp] = {}
@@ -106,7 +109,7 @@ class EventAudit:
         self._numbers: dict[str, int] = {}
         self._latest: Timestamp | None = None
         self._last: dict[str, tuple[int, str]] = {}
-        self._published: dict[str, list[PackRef]] = {}
+        self._publications = publications
 
     def follow(self, entry: LogEntry, index: int) -> None:
         """Check the event of one log entry: it exists, is the next of its stream, and may follow its state."""
@@ -177,8 +180,9 @@ class EventAudit:
         match change:
             case Published():
                 stage = self._artifact_stage(Digest.parse(change.digest), verified.event.keyring)
+                for error in self._publications.check(PackRef.parse(at.removeprefix(VERSIONS)), change):
+                    self._problems.add(error.code, f"{at}@{verified.event.seq}", error.message)
                 self._check_stage(kind_of(change), stage, at)
-                self._check_predecessor(change, PackRef.parse(at.removeprefix(VERSIONS)))
             case DraftListed():
                 digest, ref = Digest.parse(change.digest), PackRef.parse(at.removeprefix(DRAFTS))
                 state = self.states.get(artifact_stream(digest), ArtifactState(digest=digest))
@@ -191,17 +195,6 @@ class EventAudit:
                 self._check_stage(kind_of(change), self._version_stage(ref), at)
             case _:
                 pass
-
-    def _check_predecessor(self, change: Published, ref: PackRef) -> None:
-        """Refuse a publication that was compared with another than the version before it.
-
-        That version decides how large the step is and who must review it.
-        """
-        others = self._published.setdefault(ref.pack_id, [])
-        before = max((other for other in others if other.release < ref.release), default=None)
-        others.append(ref)
-        if change.after != ("" if before is None else before.version):
-            raise EventInvalid(f"compared with {change.after or 'nothing'}, and {before or 'nothing'} was before it")
 
     def _check_stage(self, kind: str, stage: Stage | None, at: str) -> None:
         if stage is not None:
@@ -261,11 +254,13 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     *,
     origin: str,
     seen: Checkpoint | None,
+    publications: PublicationAudit | None = None,
     progress: Progress = lambda _size, _events: None,
 ) -> AuditResult:
     """Verify the registry of a view.
 
-    `known`, `seen`: the keyring and the checkpoint that the client knew before.
+    `known`, `seen`: the keyring and the checkpoint that the client knew before. `publications`: judges what publishers
+    claim; by default only what events say.
     """
     problems, streams = AuditProblems(), view.streams
     # (1) the keyring, from the known state and from its beginning
@@ -274,7 +269,10 @@ def audit(  # noqa: PLR0913  the inputs of a verification
         return AuditResult(problems=problems.all)  # without a trusted key, everything else would be refused
     keyrings = KeyringHistory.of(streams, keys)
     checkpoints = CheckpointAudit(streams, keyrings, check, origin, problems)
-    events, trees = EventAudit(streams, keyrings, check, problems, seen), TreeAudit(checkpoints.sizes, keys.sealed)
+    events, trees = (
+        EventAudit(streams, keyrings, check, problems, seen, publications or PublicationAudit()),
+        TreeAudit(checkpoints.sizes, keys.sealed),
+    )
     # (2) and (3), in the order of the log
     for stored in streams.read(LOG):
         progress(len(stored.body), 1)

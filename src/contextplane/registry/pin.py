@@ -9,9 +9,11 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import Overlay
 from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
+from contextplane.ports.keys import Keyring
 from contextplane.registry.admit import admit
 from contextplane.registry.artifact_state import refuse_transition
 from contextplane.registry.artifacts import Candidate
+from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.errors import VersionDeprecated, VersionRevoked, VersionUnknown
 from contextplane.registry.events import Pin, PinChange, RolledBack
 from contextplane.registry.pin_state import PinNotFound, PinState, ref_of
@@ -21,7 +23,8 @@ from contextplane.registry.resolution import RegistrySnapshot
 from contextplane.registry.streams import pins_stream
 from contextplane.registry.version_state import VersionState
 from contextplane.trust.errors import KeyRevoked
-from contextplane.trust.verify import TrustContext
+from contextplane.trust.tenancy import check_issuer
+from contextplane.trust.verify import TrustContext, VerifiedArtifact
 
 __all__ = [
     "IncidentOpen",
@@ -33,6 +36,7 @@ __all__ = [
     "RefreshOpen",
     "RollbackChoice",
     "check_fit",
+    "check_overlay_issuer",
     "check_pin",
     "check_promotion",
     "check_usable",
@@ -131,6 +135,12 @@ def check_fit(
         if target != here:
             raise OverlayElsewhere(f"it is for {' in '.join(target)}, not for {' in '.join(here)}", at=str(overlay.ref))
     resolve_view(base.value, typed, identify=identify)
+
+
+def check_overlay_issuer(verified: VerifiedArtifact, base: Candidate, keyring: Keyring) -> None:
+    """Refuse an overlay whose issuer may not publish for the tenant of its pack."""
+    if base.tenant is not None:
+        check_issuer(verified, base.tenant.tenant_id, keyring)
 
 
 def find_pin(state: PinState, base_id: str) -> Pin:
@@ -251,10 +261,12 @@ def rollback_target(
     return choose_rollback(state, earlier, version, problem_of)
 
 
-def serving_problem(ref: PackRef, snapshot: RegistrySnapshot, trust_context: TrustContext) -> ContextPlaneError | None:
+def serving_problem(
+    ref: PackRef, snapshot: RegistrySnapshot, trust_context: TrustContext, judgement: ClaimsJudgement
+) -> ContextPlaneError | None:
     """Return why no new run gets a version, wherever it is pinned; None if runs get it."""
     try:
-        admit(ref, "new_traffic", snapshot=snapshot, trust_context=trust_context)
+        admit(ref, "new_traffic", snapshot=snapshot, trust_context=trust_context, judgement=judgement)
     except ContextPlaneError as error:
         return error
     return None

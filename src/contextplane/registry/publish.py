@@ -1,11 +1,11 @@
 """Publishing, as numbered steps. A version is published once; the same bytes again change nothing.
 
-1  no other bytes are published under this name and number, and the name belongs to this issuer
+1  no other bytes are published under this name and number, and the name belongs to this issuer and kind
 2  the artifact is signed, which requires that it was linted and reviewed
 3  every gate passes now, over the stored bytes; golden cases that ran pass
 4  every required role approved it, by what changed since the version before
 5  the issuer's signature holds over exactly these bytes, this name and this kind, by enough keys that are valid now
-6  the issuer may publish for this tenant
+6  the issuer may publish for this tenant; for an overlay, for the tenant of its pack
 7  the version number matches the size of the change
 
 A registry never forgets, so a document with a secret or personal data is rejected before it is stored.
@@ -23,12 +23,13 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamConflict
 from contextplane.registry.artifact_state import ArtifactState, refuse_transition
 from contextplane.registry.artifacts import Candidate
+from contextplane.registry.claims import PublishedName, check_owner, published_ref, recorded_name
 from contextplane.registry.errors import TransitionRefused, VersionTaken
 from contextplane.registry.events import Approval, CatalogReference, Published
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import GoldenResult, gates_report
 from contextplane.registry.reviews import check_rejections, check_reviews, needed_roles
-from contextplane.registry.streams import predecessor, version_stream, versions_of
+from contextplane.registry.streams import version_stream, versions_of
 from contextplane.registry.version_state import VersionState
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.trust.tenancy import check_issuer
@@ -39,7 +40,6 @@ __all__ = [
     "ArtifactNotKept",
     "GatesFailed",
     "GoldenFailed",
-    "NameTaken",
     "Release",
     "StatementOfOther",
     "is_already_published",
@@ -64,13 +64,6 @@ class GoldenFailed(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-class NameTaken(ContextPlaneError):
-    """An id under which another issuer publishes."""
-
-    code: ClassVar[str] = "publish_name_taken"
-    family: ClassVar[Family] = "conflict"
-
-
 class StatementOfOther(ContextPlaneError):
     """A signature over these bytes under another name, or as another kind."""
 
@@ -81,7 +74,9 @@ class StatementOfOther(ContextPlaneError):
 class Release(Value, frozen=True):
     """Everything that is published together: the artifact, its envelope, and its gate and golden results.
 
-    `before`: the version before it, if any. `catalogs`: those that it was linted with.
+    `before`: the version before it, if any. `catalogs`: those that it was linted with. `base`: for an overlay, the
+    newest version of its pack, if any. `gates_version`: the version of the package whose gates ran. `name`: the
+    publications of its id as they were read before; they are read again if there are others by now.
     """
 
     artifact: Candidate
@@ -90,10 +85,20 @@ class Release(Value, frozen=True):
     golden: GoldenResult
     before: Candidate | None = None
     catalogs: tuple[CatalogReference, ...] = ()
+    base: Candidate | None = None
+    gates_version: str = ""
+    name: PublishedName | None = None
 
     @property
     def report_data(self) -> bytes:
-        return gates_report(self.artifact.ref, self.artifact.digest, self.report, self.golden, catalogs=self.catalogs)
+        return gates_report(
+            self.artifact.ref,
+            self.artifact.digest,
+            self.report,
+            self.golden,
+            catalogs=self.catalogs,
+            gates_version=self.gates_version,
+        )
 
 
 def is_already_published(version: VersionState, artifact: Candidate) -> bool:
@@ -115,7 +120,11 @@ def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResu
     # (1) the name and number are free
     if is_already_published(reader.version(artifact.ref), artifact):
         return None
-    _refuse_other_issuer(writer, artifact)
+    name = release.name
+    if name is None or name.refs != tuple(versions_of(reader, artifact.ref.pack_id)):
+        name = recorded_name(reader, artifact.ref.pack_id)
+    if name.owner is not None:
+        check_owner(name.owner, artifact.ref, artifact.issuer, artifact.kind)
     # (2) signed
     state = reader.artifact(artifact.digest)
     check_rejections(state)
@@ -124,14 +133,15 @@ def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResu
     if release.catalogs != state.catalogs:
         raise StreamConflict("it was linted with other catalogs since", at=str(artifact.ref), hint="publish it again")
     _refuse_failures(release)
-    _refuse_overtaken(writer, release)
+    _refuse_overtaken(release, name)
     # (4) reviews
     check_reviews(state, needed_roles(artifact, release.before))
     # (5) the signature
     verified = _verify_release(writer, release)
     # (6) for this tenant
-    if artifact.tenant is not None:
-        check_issuer(verified, artifact.tenant.tenant_id, reader.keyrings.now)
+    tenant = artifact.tenant or (release.base.tenant if release.base is not None else None)
+    if tenant is not None:
+        check_issuer(verified, tenant.tenant_id, reader.keyrings.now)
     # (7) the number
     if release.before is not None:
         changes = changes_between(artifact.kind, release.before.value, artifact.value)
@@ -153,22 +163,11 @@ def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResu
     return writer.append([planned], [report])
 
 
-def _refuse_other_issuer(writer: RegistryWriter, artifact: Candidate) -> None:
-    """(1) Refuse a name that another issuer published first, so that none can pass for its next version."""
-    known = versions_of(writer.reader, artifact.ref.pack_id)
-    first = writer.reader.version(known[0]).published if known else None
-    if first is not None and first.issuer != artifact.issuer:
-        raise NameTaken(
-            f"versions of {artifact.ref.pack_id} are published by {first.issuer}, not by {artifact.issuer}",
-            at=str(artifact.ref),
-            hint="publish it under an id of its own",
-        )
-
-
-def _refuse_overtaken(writer: RegistryWriter, release: Release) -> None:
+def _refuse_overtaken(release: Release, name: PublishedName) -> None:
     """Refuse a release if another version was published since it was compared with the one before it."""
     before = release.before.ref if release.before is not None else None
-    if predecessor(writer.reader, release.artifact.ref) != before:
+    newest = name.newest(below=release.artifact.ref)
+    if (published_ref(newest) if newest is not None else None) != before:
         raise StreamConflict("another version came between", at=str(release.artifact.ref), hint="publish it again")
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "GoldenResult",
     "ReleaseGates",
     "action_report",
+    "catalog_rows",
     "gates_report",
     "golden_report",
 ]
@@ -63,27 +64,37 @@ class ReleaseGates(Protocol):
         ...
 
 
-def gates_report(
+def gates_report(  # noqa: PLR0913  the fields of a report of gates
     ref: PackRef,
     digest: Digest,
     report: "Report",
     golden: GoldenResult | None = None,
     *,
     catalogs: Sequence[CatalogReference] = (),
+    gates_version: str = "",
 ) -> bytes:
-    """Encode the gate results of an artifact, its catalogs, and its golden results where they ran."""
+    """Encode the gate results of an artifact, its catalogs, and its golden results where they ran.
+
+    `gates_version`: the version of this package, whose gates they are.
+    """
     return canonical(
         {
             "report": "gates",
             "ref": str(ref),
             "digest": str(digest),
-            "catalogs": [{"ref": f"{catalog.id}@{catalog.version}", "digest": catalog.digest} for catalog in catalogs],
+            "catalogs": catalog_rows(catalogs),
+            "gates_version": gates_version,
             "passed": report.passed,
             "not_run": list(report.not_run),
             "findings": _finding_rows(report.findings),
             "golden": None if golden is None else _golden_fields(golden),
         }
     )
+
+
+def catalog_rows(catalogs: Sequence[CatalogReference]) -> list[dict[str, str]]:
+    """The catalogs of an artifact as its report lists them."""
+    return [{"ref": f"{catalog.id}@{catalog.version}", "digest": catalog.digest} for catalog in catalogs]
 
 
 def golden_report(ref: PackRef, digest: Digest, golden: GoldenResult) -> bytes:

@@ -13,10 +13,11 @@ A refusal is never cached, and removes the cached result. The bytes behind a nam
 how soon a new state is seen. The clock is an argument.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, Protocol
 
 from contextplane.authoring.overlay.resolved_view import AppliedChange
+from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import ArtifactKind, Intent
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest, PackRef
@@ -26,14 +27,23 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import Keyring
 from contextplane.registry.events import VerifiedEvent
+from contextplane.registry.log import event_entry
 from contextplane.registry.merge import MergedPart
 from contextplane.registry.open import OpenRegistry
-from contextplane.registry.streams import LOG, TREE
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.streams import LOG, TREE, version_stream, versions_of
 from contextplane.registry.version_state import Use
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring_stream import STREAM
-from contextplane.trust.merkle import StreamTree, consistency_proof, inclusion_proof
-from contextplane.trust.merkle_log import VerifiedCheckpoint
+from contextplane.trust.merkle import (
+    InclusionRefuted,
+    StreamTree,
+    consistency_proof,
+    inclusion_proof,
+    leaf_hash,
+    verify_inclusion,
+)
+from contextplane.trust.merkle_log import LogEntry, VerifiedCheckpoint, entry_body
 
 __all__ = [
     "CatalogSnapshot",
@@ -46,6 +56,8 @@ __all__ = [
     "ResolveRequest",
     "ResolvedDocument",
     "StateNumber",
+    "prove_event",
+    "read_publications",
     "state_number",
 ]
 
@@ -58,6 +70,8 @@ Mark = Literal[
     "signed by a key whose time was changed since",
     "signed by fewer keys than are needed now",
     "of an issuer that may not publish for this tenant now",
+    "it does not pass the gates of this runtime",
+    "its number does not cover its change",
 ]
 """What the user of a document must know about it. New traffic never gets a marked document."""
 
@@ -112,7 +126,7 @@ class Resolution(Value, frozen=True):
     """The verified documents of a request. `view`: the pack merged with its catalogs and overlays.
 
     `value`: the view as a plain document. `parts`: the origins of each decision, plan and intent. `applied`: the
-    changes by overlays.
+    changes by overlays. `judged`: the keys of publications that were judged for it, for the client to remember.
     """
 
     packs: tuple[ResolvedDocument, ...]
@@ -123,6 +137,7 @@ class Resolution(Value, frozen=True):
     parts: tuple[MergedPart, ...]
     applied: tuple[AppliedChange, ...]
     proof: Proof
+    judged: tuple[str, ...] = ()
 
     @property
     def lineage(self) -> tuple[ResolvedDocument, ...]:
@@ -153,6 +168,10 @@ class RegistrySnapshot(Protocol):
         """The last event of a stream, verified likewise; None if there is none."""
         ...
 
+    def publications(self, base_id: str) -> Iterable[VerifiedEvent]:
+        """The publication of every version of an id (`read_publications`)."""
+        ...
+
     def object(self, digest: Digest) -> bytes:
         """The bytes of an object. Raises `ObjectNotFound` or `ObjectCorrupt`."""
         ...
@@ -178,6 +197,21 @@ class RegistrySnapshot(Protocol):
         ...
 
 
+def prove_event(verified: VerifiedEvent, checkpoint: Checkpoint, snapshot: RegistrySnapshot) -> EventProof:
+    """Prove that the log of a checkpoint has an event at the entry that it names; otherwise refuse it."""
+    event = verified.event
+    try:
+        path = snapshot.inclusion(event.entry, checkpoint.size) if event.entry < checkpoint.size else ()
+        entry = event_entry(verified)
+        leaf = leaf_hash(entry_body(entry))
+        verify_inclusion(leaf, event.entry, checkpoint.size, root=checkpoint.root, proof=path)
+    except InclusionRefuted as error:
+        raise error.under(f"{event.subject}@{event.seq}") from None
+    return EventProof(
+        stream=entry.stream, seq=entry.seq, event=entry.event, previous=entry.previous, entry=event.entry, path=path
+    )
+
+
 class CatalogSnapshot:
     """A snapshot of an opened registry. It lives as long as the view that it was opened in.
 
@@ -196,6 +230,9 @@ class CatalogSnapshot:
     def last(self, stream: str) -> VerifiedEvent | None:
         return self._reader.last(stream)
 
+    def publications(self, base_id: str) -> Iterable[VerifiedEvent]:
+        return read_publications(self._reader, base_id, self._is_entry)
+
     def object(self, digest: Digest) -> bytes:
         return self._fetch(digest)
 
@@ -213,6 +250,49 @@ class CatalogSnapshot:
 
     def consistency(self, old: int, size: int) -> Path:
         return consistency_proof(self._nodes, old, size)
+
+    def _is_entry(self, index: int, entry: LogEntry) -> bool:
+        newest = self._newest.checkpoint if self._newest is not None else None
+        if newest is None or index >= newest.size:
+            return False
+        leaf, path = leaf_hash(entry_body(entry)), self.inclusion(index, newest.size)
+        try:
+            verify_inclusion(leaf, index, newest.size, root=newest.root, proof=path)
+        except InclusionRefuted:
+            return False
+        return True
+
+
+def read_publications(
+    reader: RegistryReader, base_id: str, is_entry: Callable[[int, LogEntry], bool]
+) -> Iterator[VerifiedEvent]:
+    """The publication of every version of an id.
+
+    The first event of a version that is no valid publication is left out if the log has it just so: a holder of a key
+    wrote it past the rules, no reader accepts it, and the other versions must not suffer. If the log has it not, the
+    stream was changed, and that is refused. `is_entry`: whether the log has an entry at an index.
+    """
+    for ref in versions_of(reader, base_id):
+        stream = version_stream(ref)
+        try:
+            # The publication is the first event of its stream, however many followed.
+            event = next(iter(reader.history(stream)), None)
+        except ContextPlaneError:
+            if not _is_logged_first(reader, stream, is_entry):
+                raise
+            continue
+        if event is not None:
+            yield event
+
+
+def _is_logged_first(reader: RegistryReader, stream: str, is_entry: Callable[[int, LogEntry], bool]) -> bool:
+    """Whether the log has the first event of a stream as it is stored. The whole log is searched for it."""
+    stored = next(iter(reader.streams.read(stream)), None)
+    if stored is None or stored.seq != 1:
+        return False
+    entry = LogEntry(event=Digest.of(stored.body).hex, seq=1, stream=stream)
+    body = entry_body(entry)
+    return any(logged.body == body and is_entry(logged.seq - 1, entry) for logged in reader.streams.read(LOG))
 
 
 class _Nodes:

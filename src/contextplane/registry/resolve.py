@@ -22,19 +22,18 @@ from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
 from contextplane.registry.admit import AdmittedDocument, ArtifactMismatch, admit
+from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.errors import WrongKind
 from contextplane.registry.events import Pin, VerifiedEvent
-from contextplane.registry.log import event_entry
 from contextplane.registry.merge import MergeInput, merge_documents
 from contextplane.registry.pin_state import PinState, is_doubtful, ref_of
-from contextplane.registry.resolution import EventProof, Proof, RegistrySnapshot, Resolution, ResolveRequest
+from contextplane.registry.resolution import Proof, RegistrySnapshot, Resolution, ResolveRequest, prove_event
 from contextplane.registry.streams import CHECKPOINTS, pins_stream
 from contextplane.trust.checkpoint import Checkpoint, advance_checkpoint
 from contextplane.trust.clock import seconds_behind
 from contextplane.trust.compatibility import RuntimeCapabilities, check_compatibility
 from contextplane.trust.errors import ClockWentBackwards
-from contextplane.trust.merkle import InclusionRefuted, leaf_hash, verify_inclusion
-from contextplane.trust.merkle_log import CheckpointMissing, VerifiedCheckpoint, entry_body
+from contextplane.trust.merkle_log import CheckpointMissing, VerifiedCheckpoint
 from contextplane.trust.tenancy import IssuerNotForTenant, check_issuer, check_tenant
 from contextplane.trust.verify import TrustContext
 
@@ -45,7 +44,6 @@ __all__ = [
     "PinDoubtful",
     "RegistryFrozen",
     "ResolveContext",
-    "prove_event",
     "resolve",
 ]
 
@@ -91,11 +89,13 @@ class RegistryFrozen(ContextPlaneError):
 class ResolveContext(Value, frozen=True):
     """What the client trusts, what its runtime has, and what it saw of the log before.
 
-    `max_age`: how many seconds old the newest checkpoint may be for new traffic; None: any age.
+    `judgement`: judges what publishers claim, and knows what was judged before. `max_age`: how many seconds old the
+    newest checkpoint may be for new traffic; None: any age.
     """
 
     trust_context: TrustContext
     capabilities: RuntimeCapabilities
+    judgement: ClaimsJudgement
     seen: Checkpoint | None = None
     max_age: int | None = None
 
@@ -149,6 +149,7 @@ class _Resolver(Value, frozen=True):
             parts=merged.parts,
             applied=view.applied,
             proof=self._proof(events),
+            judged=tuple(document.judged for document in (*documents, *overlays) if document.judged),
         )
 
     @property
@@ -156,7 +157,13 @@ class _Resolver(Value, frozen=True):
         return self.request.purpose == "new_traffic"
 
     def _admit(self, ref: PackRef) -> AdmittedDocument:
-        return admit(ref, self.request.purpose, snapshot=self.snapshot, trust_context=self.context.trust_context)
+        return admit(
+            ref,
+            self.request.purpose,
+            snapshot=self.snapshot,
+            trust_context=self.context.trust_context,
+            judgement=self.context.judgement,
+        )
 
     def _document(self, ref: PackRef) -> AdmittedDocument:
         # (1) to (6), and (8)
@@ -273,18 +280,3 @@ def _refuse_other_digest(admitted: AdmittedDocument, pinned: str) -> None:
 def _overlay_order(admitted: AdmittedDocument) -> tuple[int, str]:
     document = admitted.document
     return (document.order, document.overlay_id) if isinstance(document, Overlay) else (0, "")
-
-
-def prove_event(verified: VerifiedEvent, checkpoint: Checkpoint, snapshot: RegistrySnapshot) -> EventProof:
-    """Prove that the log of a checkpoint has an event at the entry that it names; otherwise refuse it."""
-    event = verified.event
-    try:
-        path = snapshot.inclusion(event.entry, checkpoint.size) if event.entry < checkpoint.size else ()
-        entry = event_entry(verified)
-        leaf = leaf_hash(entry_body(entry))
-        verify_inclusion(leaf, event.entry, checkpoint.size, root=checkpoint.root, proof=path)
-    except InclusionRefuted as error:
-        raise error.under(f"{event.subject}@{event.seq}") from None
-    return EventProof(
-        stream=entry.stream, seq=entry.seq, event=entry.event, previous=entry.previous, entry=event.entry, path=path
-    )

@@ -201,7 +201,7 @@ def test_a_lock_that_is_not_released_stops_no_reading(
     monkeypatch.setattr(client_state, "_LOCK_SECONDS", 0.0)
     state = state_of(tmp_path, store)
     state.save(FULL)
-    with hold_lock(str(Path(state.path).parent / "lock"), exclusive=True, timeout=0):
+    with hold_lock(str(Path(state.path).parent / "lock"), exclusive=False, timeout=0):
         assert not state.update(lambda memory: replace(memory, note="c"))
         assert state.load().note == FULL.note
     assert state.update(lambda memory: replace(memory, note="c"))

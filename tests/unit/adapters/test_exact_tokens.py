@@ -9,8 +9,8 @@ import pytest
 
 from contextplane.adapters import exact_tokens
 from contextplane.adapters.exact_tokens import TokensUnavailable, load_exact_tokens
-from contextplane.app.compile.counters import choose_counter, load_counter
-from contextplane.compiler.compile import compile_context
+from contextplane.app.token_counters import choose_counter, load_counter
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.errors import TokensNotGiven
 from contextplane.compiler.inputs import read_request, read_run_context
 from contextplane.model.tokens import APPROX4, CALIBRATED1
@@ -92,4 +92,4 @@ def test_a_pack_that_names_a_counter_is_compiled_with_it_or_not_at_all() -> None
 def compile_context_of(changes: dict[str, str]) -> str | None:
     plain = inputs(pack=changes)
     run, request = read_run_context(plain["run_context"]), read_request(plain["request"])
-    return compile_context(view_of(plain), run, request).context_ledger.token_counter
+    return compile_draft(view_of(plain), run, request).seal.context_ledger.token_counter

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -10,18 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.adapters.files.disk import Disk
+from contextplane.adapters.files.disk import Disk, hold_lock
+from contextplane.adapters.files.objects import FileObjects
 from contextplane.adapters.files.store_dir import (
     FORMAT,
     StoreConfig,
     StoreConfigInvalid,
     StoreDirectory,
+    StoreEntryIsLink,
     StoreNotFound,
+    StoreOfAnotherUser,
     StoreTooNew,
     discover_store,
 )
+from contextplane.app.init import init
+from contextplane.app.platform import open_platform
+from contextplane.app.repair import open_repaired
+from contextplane.app.settings import Settings, from_environment
 from contextplane.errors import ContextPlaneError
-from contextplane.ports.objects import StorageFailed, StorageFull, StorageReadOnly
+from contextplane.model.ids import Digest
+from contextplane.ports.objects import ObjectObstructed, StorageFailed, StorageFull, StorageReadOnly
 from contextplane.testing.faults import Faults, FaultyDisk
 
 STORE_ID = "store_0123456789abcdef"
@@ -74,6 +83,152 @@ def test_an_override_is_the_store_itself_and_nothing_else_is_looked_at(tmp_path:
         with pytest.raises(StoreNotFound) as refused:
             discover_store(str(tmp_path), str(tmp_path / wrong))
         assert refused.value.at == str(tmp_path / wrong)
+
+
+# --- whose it is, and what leads out of it ----------------------------------------------------------------------------
+
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+
+
+@as_root
+def test_a_store_of_another_user_is_used_only_when_it_is_named(tmp_path: Path) -> None:
+    path = tmp_path / ".ctx"
+    below = tmp_path / "a" / "b"
+    path.mkdir()
+    below.mkdir(parents=True)
+    os.chown(path, NOBODY, NOBODY)
+    for start in (tmp_path, below):
+        with pytest.raises(StoreOfAnotherUser) as refused:
+            discover_store(str(start), None)
+        assert refused.value.at == str(path)
+        assert f"CTX_DIR={path}" in (refused.value.hint or "")
+    assert discover_store(str(below), str(path)).path == str(path)
+    (below / ".ctx").mkdir()
+    assert discover_store(str(below), None).path == str(below / ".ctx")
+
+
+@as_root
+def test_root_uses_stores_of_the_user_who_ran_sudo(tmp_path: Path) -> None:
+    path = tmp_path / ".ctx"
+    path.mkdir()
+    assert discover_store(str(tmp_path), None, sudo_uid=NOBODY).path == str(path)
+    os.chown(path, NOBODY, NOBODY)
+    assert discover_store(str(tmp_path), None, sudo_uid=NOBODY).path == str(path)
+    with pytest.raises(StoreOfAnotherUser):
+        discover_store(str(tmp_path), None, sudo_uid=NOBODY - 1)
+
+
+def test_only_root_can_be_another_user_by_sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".ctx").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(StoreOfAnotherUser):
+        discover_store(str(tmp_path), None, sudo_uid=os.getuid())
+
+
+@as_root
+@pytest.mark.parametrize("foreign", ["link", "folder"])
+def test_of_a_linked_store_both_the_link_and_the_folder_are_ours(tmp_path: Path, foreign: str) -> None:
+    link, folder = tmp_path / ".ctx", tmp_path / "elsewhere"
+    folder.mkdir()
+    link.symlink_to(folder)
+    assert discover_store(str(tmp_path), None).path == str(link)
+    os.chown(link if foreign == "link" else folder, NOBODY, NOBODY, follow_symlinks=False)
+    with pytest.raises(StoreOfAnotherUser):
+        discover_store(str(tmp_path), None)
+
+
+def test_the_user_of_sudo_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, expected in (("1000", 1000), ("", None), ("0", None), ("-1", None), ("alice", None)):
+        monkeypatch.setenv("SUDO_UID", text)
+        assert from_environment().sudo_uid == expected
+
+
+PARTS = [
+    "objects",
+    "objects/.staging",
+    "objects/.lock",
+    "packs",
+    "refs",
+    "drafts",
+    "keys",
+    "catalog.db",
+    "catalog.db-wal",
+    "catalog.db-shm",
+    "catalog.db-journal",
+    "catalog.lock",
+    "catalog.making",
+]
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("dead", [False, True])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_that_is_a_link_is_refused_before_anything_is_written(tmp_path: Path, part: str, *, dead: bool) -> None:
+    folder, outside = tmp_path / "project", tmp_path / "outside"
+    folder.mkdir()
+    settings = Settings(cwd=str(folder))
+    init(settings)
+    path = folder / ".ctx" / part
+    if not path.exists():
+        path.write_bytes(b"")
+    path.rename(outside)
+    path.symlink_to(tmp_path / "nowhere" if dead else outside)
+    before = everything_in(tmp_path)
+    for use in (lambda: init(settings), lambda: open_platform(settings).__enter__(), lambda: repair(settings)):
+        with pytest.raises(StoreEntryIsLink) as refused:
+            use()
+        assert refused.value.at == str(path)
+        assert refused.value.hint
+    assert everything_in(tmp_path) == before
+
+
+def repair(settings: Settings) -> None:
+    with open_repaired(settings):
+        pass
+
+
+def test_other_links_in_the_folder_are_of_no_interest(tmp_path: Path) -> None:
+    (tmp_path / "README").write_bytes(b"")
+    init(Settings(cwd=str(tmp_path)))
+    (tmp_path / ".ctx" / "notes").symlink_to(tmp_path / "README")
+    assert discover_store(str(tmp_path), None).path == str(tmp_path / ".ctx")
+
+
+def test_objects_are_neither_written_nor_removed_behind_a_link(tmp_path: Path) -> None:
+    data = b"x" * 5000  # large enough to be looked up first
+    digest = Digest.of(data)
+    root, outside = tmp_path / "objects", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    shard = root / digest.hex[:2]
+    shard.symlink_to(outside)
+    with pytest.raises(ObjectObstructed) as refused:
+        FileObjects(str(root)).put(data)
+    assert refused.value.at == str(shard)
+    assert not list(outside.iterdir())
+    (outside / digest.hex[2:]).write_bytes(data)
+    os.utime(outside / digest.hex[2:], (1, 1))
+    with pytest.raises(ObjectObstructed):
+        FileObjects(str(root)).put(data)
+    with FileObjects(str(root)).collector() as collector, pytest.raises(ObjectObstructed):
+        collector.collect(digest, older_than=datetime.max.replace(tzinfo=UTC))
+    assert (outside / digest.hex[2:]).stat().st_mtime == 1
+    assert FileObjects(str(root)).get(digest) == data
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_a_lock_does_not_follow_a_link(tmp_path: Path, *, exclusive: bool) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "outside")
+    with pytest.raises(ObjectObstructed), hold_lock(str(tmp_path / "lock"), exclusive=exclusive, timeout=0):
+        pass
+    (tmp_path / ".lock").symlink_to(tmp_path / "outside")
+    with pytest.raises(StorageFailed):
+        FileObjects(str(tmp_path)).put(b"")
+    assert not (tmp_path / "outside").exists()
 
 
 # --- what its configuration may say -----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def test_a_session_opens_the_store_by_its_first_use_and_handoff_packs_need_none(
 
 
 def test_a_principal_acts_with_the_keys_that_it_can_open(settings: Settings) -> None:
-    with open_session(settings, LocalPrincipal(passphrase=lambda: b"open sesame")) as session:
+    with open_session(settings, LocalPrincipal(passphrase=lambda: b"open sesame, please")) as session:
         made = session.keys.create_key("alice", "tenant_acme")
         key_id = session.keys.signer("alice").public_key.key_id
         assert session.registry().keys is session.keys
@@ -40,7 +40,7 @@ def test_a_principal_acts_with_the_keys_that_it_can_open(settings: Settings) -> 
 
 
 def test_the_key_of_the_environment_comes_before_those_of_the_store(settings: Settings) -> None:
-    holder = LocalPrincipal(passphrase=lambda: b"open sesame")
+    holder = LocalPrincipal(passphrase=lambda: b"open sesame, please")
     with open_session(settings, holder) as session:
         session.keys.create_key("alice", "tenant_acme")
         alice = session.keys.signer("alice").public_key

@@ -423,3 +423,23 @@ def test_an_overlay_may_lower_a_limit_of_calls_and_not_raise_or_remove_it() -> N
     for looser in ([{**DAILY, "max_calls": 4}], [], [{**DAILY, "period": "1h"}], [{**DAILY, "per": "tenant"}]):
         with pytest.raises(OverlayWidens):
             effects(((at, looser),), base)
+
+
+def test_the_arguments_that_a_capability_lists_are_compared_one_by_one() -> None:
+    at = "/tooling_layer/adapter_registry/0/capability_specs"
+    capability = EXAMPLE["tooling_layer"]["adapter_registry"][0]["capabilities"][0]
+    order, note = {"type": "string", "required": True}, {"type": "string", "description": "x" * 200}
+    packs = [
+        with_changes([{"at": at, "value": {capability: {**listed, "default_timeout_ms": 100}}}])
+        for listed in ({}, {"arguments": {"order_id": order}}, {"arguments": {"order_id": order, "note": note}})
+    ]
+    adapter = EXAMPLE["tooling_layer"]["adapter_registry"][0]["adapter_id"]
+    expected = {
+        (0, 1): f"{capability} now lists its arguments: order_id (string, required)",
+        (1, 2): f"new argument note (string) of {capability}",
+        (2, 1): f"argument note of {capability} is gone",
+        (1, 0): f"{capability} no longer lists its arguments",
+    }
+    for (old, new), words in expected.items():
+        (change,) = compare_packs(packs[old], packs[new])
+        assert (change.effect, change.words) == ("changes", f"adapter {adapter}: {words}")

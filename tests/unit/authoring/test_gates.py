@@ -78,8 +78,9 @@ def test_the_order_of_laws_does_not_change_what_is_found(laws: list[Any], case: 
 @cases("known", [None, ENVIRONMENT], ids=["no environment", "the environment"])
 def test_a_law_about_a_part_finds_nothing_where_that_part_is_empty(known: EnvironmentDescription | None) -> None:
     skipped: set[str] = set()
-    unbounded = {"changes": [{"at": "/tooling_layer/permissions/2/arg_constraints", "value": {}}], "note": "no bounds"}
-    for case in (unbounded, *BREAKS):
+    bounds, mode = "/tooling_layer/permissions/2/arg_constraints", "/tooling_layer/adapter_registry/2/approval_mode"
+    harmless = {"note": "it only reads", "changes": [{"at": bounds, "value": {}}, {"at": mode, "value": "read_only"}]}
+    for case in (harmless, *BREAKS):
         pack = with_changes(case["changes"])
         if judge_pack(pack).not_run:
             continue

@@ -149,6 +149,22 @@ def test_a_tool_that_no_decision_can_use_is_bound_to_one_or_left_to_the_intents_
     assert finding.cure == f"{bind}, or {cure}"
 
 
+def test_reading_that_another_decision_closes_on_denial_is_not_reported() -> None:
+    rules, specs = "/policy_layer/policy_bundles/0/policy_dsl/rules/-", "/decision_layer/decision_specs"
+    owner = {"==": [{"var": "request.context.owner_id"}, {"var": "user.user_id"}]}
+    rule = {"rule_id": "R_OWN", "applies_to": {"intent": "support.refund"}, "if": owner, "then": {"allow": True}}
+    other = {**EXAMPLE["decision_layer"]["decision_specs"][0], "decision_key": "support.refund.other"}
+    open_to_read = [{"at": f"{specs}/0/on_deny", "value": "read"}, {"at": rules, "value": rule}]
+    other_rule = {**rule, "rule_id": "R_OTHER", "decision_binding": "support.refund.other"}
+    closed = [{"at": f"{specs}/-", "value": other}, {"at": rules, "value": other_rule}]
+
+    def codes(changes: list[Any]) -> list[str]:
+        return [each.code for each in findings(with_changes(changes)) if each.code == "denial_leaves_reading"]
+
+    assert codes(open_to_read) == ["denial_leaves_reading"]
+    assert codes([*open_to_read, *closed]) == []
+
+
 @cases("law", EVERY_LAW, ids=lambda law: str(law.code))
 def test_every_law_can_be_explained_in_one_sentence(law: Any) -> None:  # noqa: ANN401  of any subject
     text = find_law(law.code).text

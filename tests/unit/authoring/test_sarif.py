@@ -1,14 +1,18 @@
 """SARIF 2.1.0: what the format asks for, of any findings, and fingerprints that stay when the file is rearranged."""
 
 import copy
+import json
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from contextplane.authoring.gates.table import EVERY_LAW, judge_pack
 from contextplane.authoring.law import Finding
+from contextplane.authoring.overlay.resolved_view import OverlayUnsafe
 from contextplane.authoring.positions import Place
-from contextplane.authoring.sarif import LocatedFinding, sarif
+from contextplane.authoring.sarif import LocatedFinding, failed_cases_log, sarif, unreadable_log
+from tests.spec.manifest import ROOT
 from tests.unit.authoring.packs import ENVIRONMENT, EXAMPLE, with_changes
 
 BROKEN = with_changes(
@@ -18,6 +22,11 @@ BROKEN = with_changes(
         {"at": "/policy_layer/policy_bundles/0/policy_dsl/rules/0/rationale"},
     ]
 )
+FORMAT = jsonschema_rs.validator_for(
+    json.loads((ROOT / "tests" / "cases" / "sarif.schema.json").read_text(encoding="utf-8")), validate_formats=True
+)
+"""Of SARIF 2.1.0 what our logs use: required members, closed objects, enumerations."""
+
 LEVELS = {"error": "error", "warning": "warning", "unknown": "note"}
 
 
@@ -41,6 +50,7 @@ def fingerprints_by_law(pack: Any) -> dict[str, set[str]]:  # noqa: ANN401  JSON
 @pytest.mark.parametrize("pack", [EXAMPLE, BROKEN, {}], ids=["passes", "broken", "no form"])
 def test_the_format_has_all_that_it_must_have(pack: Any) -> None:  # noqa: ANN401  JSON
     document = log_of(pack)
+    assert not [(error.instance_path, error.message) for error in FORMAT.iter_errors(document)]
     assert set(document) == {"$schema", "version", "runs"}
     assert document["version"] == "2.1.0"
     (run,) = document["runs"]
@@ -111,3 +121,34 @@ def test_a_sentence_that_begins_with_an_id_keeps_it() -> None:
     assert text_of("refund is no intent", "did you mean X?") == "refund is no intent. Did you mean X?"
     assert text_of("the key is there", "'ctx new' writes it") == "The key is there. 'ctx new' writes it."
     assert text_of("network: too high", "alias:prod is one") == "network: too high. alias:prod is one."
+
+
+def test_logs_of_unreadable_files_and_failed_cases_have_the_format() -> None:
+    error = OverlayUnsafe("it is no JSON", at="a b.json:3:4", hint="write JSON")
+    for document in (
+        unreadable_log(error, "A file is JSON.", "a%20b.json", Place(line=3, column=4), "1.2.3"),
+        failed_cases_log([("case", "no tool is left", "a%20b.json", Place(line=3, column=4))], "1.2.3"),
+    ):
+        assert not [(problem.instance_path, problem.message) for problem in FORMAT.iter_errors(document)]
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (("version",), "2.1"),
+        (("runs", 0, "tool", "driver", "name"), None),
+        (("runs", 0, "results", 0, "message"), {}),
+        (("runs", 0, "results", 0, "level"), "fatal"),
+        (("runs", 0, "results", 0, "locations", 0, "physicalLocation", "region", "startLine"), 0),
+        (("runs", 0, "results", 0, "colour"), "red"),
+        (("runs", 0, "tool", "driver", "informationUri"), "no uri"),
+    ],
+)
+def test_the_check_of_the_format_refuses_what_the_format_does(at: tuple[str | int, ...], value: object) -> None:
+    document = log_of(BROKEN)
+    assert FORMAT.is_valid(document)
+    part = document
+    for step in at[:-1]:
+        part = part[step]
+    part[at[-1]] = value
+    assert not FORMAT.is_valid(document)

@@ -8,13 +8,8 @@ from typing import Any
 import pytest
 
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.render.compiled_context import (
-    LineHead,
-    one_line,
-    print_compiled,
-    print_override_effects,
-    print_wrapped,
-)
+from contextplane.cli.render.compiled_context import one_line, print_compiled, print_override_effects
+from contextplane.cli.render.wrapped_line import LineHead, print_wrapped
 from contextplane.compiler.overrides import parse_override
 from contextplane.compiler.prompt import prompt_controls
 from contextplane.compiler.source import compile_case, list_all_items
@@ -67,6 +62,18 @@ def shown(folder: Path, of: dict[str, Any], *knobs: str, out: io.StringIO | None
 )
 def test_a_decision_is_told_with_all_that_it_waits_for(tmp_path: Path, of: dict[str, Any], line: str) -> None:
     assert f"\n{line}\n" in shown(tmp_path, of)
+
+
+def test_a_gate_of_a_denied_request_says_that_no_call_waits(tmp_path: Path) -> None:
+    rules = "/policy_layer/policy_bundles/0/policy_dsl/rules/"
+    gated = {"allow": False, "reason": "No.", "requires_approval_gate": "GATE_FINANCE_APPROVAL"}
+    source = source_of(tmp_path, {f"{rules}0/then": gated, f"{rules}1/then": {"allow": False, "reason": "Never."}})
+    out = io.StringIO()
+    compiled = compile_case(source, case_file(tmp_path, of=SHOWN), ())
+    print_compiled(compiled, list_all_items(source, compiled.context), CommandOutput(out=out))
+    lines = out.getvalue().splitlines()
+    assert "gates     + GATE_FINANCE_APPROVAL  active, and no tool is left whose calls would wait for it" in lines
+    assert lines[0].endswith("denied, R_REFUND_REQUIRES_IDV: No; R_HIGH_VALUE_REQUIRES_APPROVAL: Never.")
 
 
 def test_every_limit_of_a_tool_and_the_number_of_its_approvers_are_printed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Two packs and the requests that are drawn over them, to measure what their prompts share and cost."""
+"""Packs and the requests that are drawn over them, to measure what their prompts share and cost."""
 
 import hashlib
 import json
@@ -7,11 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from contextplane.compiler.compile import compile_context
+from msgspec.structs import replace
+
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.inputs import read_evidence, read_request, read_run_context
 from contextplane.compiler.view import PackView
+from contextplane.evaluation.case_run import run_table
 from contextplane.model.compiled_context import CompiledContext
+from contextplane.model.evidence import Evidence, EvidenceFreshness
 from contextplane.model.timestamp import Timestamp
+from tests.support.pack_tables import pack_table, source_of
 from tests.unit.compiler.scenario import CASE, NOW, compile_scenario, inputs, put, view_of
 
 __all__ = [
@@ -23,6 +28,7 @@ __all__ = [
     "compiled_prompts",
     "draw_helpdesk",
     "draw_refunds",
+    "draw_team",
     "helpdesk_view",
     "piece",
     "refund_view",
@@ -50,13 +56,13 @@ def helpdesk_view() -> PackView:
 def compile_request(
     view: PackView, request: dict[str, Any], evidence: list[Any], *, run: dict[str, Any] | None = None
 ) -> CompiledContext:
-    return compile_context(
+    return compile_draft(
         view,
         read_run_context(put(CASE["run_context"], {"/run_budget": _ROOMY, **(run or {})})),
         read_request(put(CASE["request"], request)),
         read_evidence(evidence),
         as_of=Timestamp.parse(NOW),
-    )
+    ).seal
 
 
 _ROOMY = {
@@ -131,6 +137,41 @@ def draw_helpdesk(count: int, seed: int) -> list[CompiledContext]:
         }
         run = {"/intent": request["/input/intent"], "/safety_mode": "delegated"}
         compiled.append(compile_request(view, request, [piece("adp_directory.lookup", n, content)], run=run))
+    return compiled
+
+
+def draw_team(name: str, count: int, seed: int) -> list[CompiledContext]:
+    """Requests of a pack of a team: of any case of its table, with other messages, and results of its tools."""
+    draw, table = Draw(seed), pack_table(name)
+    outcomes = run_table(source_of(table.file.file.value), table.table_file, table.table, None)
+    drafts = {outcome.name: outcome.draft for outcome in outcomes if outcome.draft is not None}
+    compiled = []
+    for n in range(count):
+        case = draw.choice(list(drafts))
+        inputs = drafts[case].inputs
+        request = replace(inputs.request.input, message=f"{draw.choice(_PROBLEMS)} ({n})")
+        results = [result for result in table.checks.results if result.case == case and draw.choice(range(2))]
+        evidence = [
+            Evidence(
+                evidence_ref=f"tool:{result.tool}:tc_{n}#{result.answers}",
+                type=result.answers,
+                tenant_id=inputs.run_context.tenant_id,
+                source=result.tool,
+                trust="verified",
+                content=json.dumps({**result.content, "call": n}),
+                freshness=EvidenceFreshness(observed_at="2026-05-04T09:30:00Z"),
+            )
+            for result in results
+        ]
+        draft = compile_draft(
+            inputs.view,
+            inputs.run_context,
+            replace(inputs.request, input=request),
+            evidence,
+            inputs.memories,
+            as_of=inputs.as_of,
+        )
+        compiled.append(draft.seal)
     return compiled
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from contextplane.compiler.compile import compile_context
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
 from contextplane.compiler.view import PackView
 from contextplane.model.compiled_context import CompiledContext, Lineage
@@ -84,7 +84,7 @@ def compile_plain(
     plain_inputs: Mapping[str, Any], tokens: Tokens = CALIBRATED1, *, view: PackView | None = None
 ) -> CompiledContext:
     """Compile plain data, with this view of its pack or a new one."""
-    return compile_context(
+    return compile_draft(
         view or view_of(plain_inputs),
         read_run_context(plain_inputs["run_context"]),
         read_request(plain_inputs["request"]),
@@ -92,7 +92,7 @@ def compile_plain(
         read_memories(plain_inputs["memories"]),
         tokens=tokens,
         as_of=None if plain_inputs["as_of"] is None else Timestamp.parse(plain_inputs["as_of"]),
-    )
+    ).seal
 
 
 def compile_scenario(*, tokens: Tokens = CALIBRATED1, **changes: Any) -> CompiledContext:  # noqa: ANN401  any JSON

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.compiler.compile import compile_context
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.inputs import read_request, read_run_context
 from contextplane.errors import ContextPlaneError
 from contextplane.testing.proofs import proves
@@ -210,7 +210,7 @@ def test_an_unpinned_reference_is_refused_also_when_nothing_parsed_it() -> None:
     refs = ("ctxpack.support@1.0.0", "decision-catalog.support@latest")
     request = msgspec.structs.replace(read_request(plain_inputs["request"]), context_pack_refs=refs)
     with pytest.raises(ContextPlaneError) as refused:
-        compile_context(view_of(plain_inputs), read_run_context(plain_inputs["run_context"]), request)
+        compile_draft(view_of(plain_inputs), read_run_context(plain_inputs["run_context"]), request)
     assert (refused.value.code, refused.value.at) == ("pack_ref_unpinned", "request#/context_pack_refs/1")
     assert refused.value.details["stage"] == "scope"
 
@@ -219,7 +219,7 @@ def test_a_safety_mode_that_nobody_read_is_refused_all_the_same() -> None:
     plain_inputs = inputs()
     run = msgspec.structs.replace(read_run_context(plain_inputs["run_context"]), safety_mode="careful")
     with pytest.raises(ContextPlaneError) as refused:
-        compile_context(view_of(plain_inputs), run, read_request(plain_inputs["request"]))
+        compile_draft(view_of(plain_inputs), run, read_request(plain_inputs["request"]))
     assert (refused.value.code, refused.value.at) == ("safety_mode_unknown", "facts#/safety_mode")
     assert refused.value.details["stage"] == "policy"
 
@@ -230,7 +230,7 @@ def test_what_is_no_json_is_refused_and_not_made_into_some(value: object) -> Non
     request = read_request(plain_inputs["request"])
     request_input = msgspec.structs.replace(request.input, context={"given": value})
     with pytest.raises(ContextPlaneError) as refused:
-        compile_context(
+        compile_draft(
             view_of(plain_inputs),
             read_run_context(plain_inputs["run_context"]),
             msgspec.structs.replace(request, input=request_input),
@@ -239,5 +239,5 @@ def test_what_is_no_json_is_refused_and_not_made_into_some(value: object) -> Non
     assert (refused.value.at or "").startswith("request#/input/context/given")
     run = msgspec.structs.replace(read_run_context(plain_inputs["run_context"]), metadata={"given": value})
     with pytest.raises(ContextPlaneError) as refused:
-        compile_context(view_of(plain_inputs), run, request)
+        compile_draft(view_of(plain_inputs), run, request)
     assert (refused.value.at or "").startswith("run_context#/metadata/given")

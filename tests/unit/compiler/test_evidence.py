@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.compiler.compile import compile_context
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.inputs import read_evidence, read_request, read_run_context
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.evidence import Evidence, EvidenceGate
@@ -340,7 +340,7 @@ def test_a_trust_that_nobody_read_is_unknown() -> None:
     assert isinstance(piece, Evidence)
     forged = msgspec.structs.replace(piece, trust="verified>>")
     run, request = read_run_context(plain_inputs["run_context"]), read_request(plain_inputs["request"])
-    context = compile_context(view_of(plain_inputs), run, request, [forged], as_of=Timestamp.parse(NOW))
+    context = compile_draft(view_of(plain_inputs), run, request, [forged], as_of=Timestamp.parse(NOW)).seal
     (block,) = [block for block in context.compiled_prompt.context_blocks if block.bucket == "evidence"]
     assert block.trust == "unknown"
     assert not gate_of(context).commit_allowed

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.compiler.compile import compile_context
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.errors import InputInvalid, type_problem
 from contextplane.compiler.inputs import read_evidence, read_memories, read_request, read_run_context
 from contextplane.model.evidence import Evidence
@@ -40,7 +40,7 @@ def test_a_further_claim_takes_no_known_one_over() -> None:
     assert run.user.role == "support_agent"
     rule = {RULE: {"==": [{"var": "user.role"}, "owner"]}}
     plain_inputs = inputs(pack=rule)
-    context = compile_context(view_of(plain_inputs), run, read_request(plain_inputs["request"]))
+    context = compile_draft(view_of(plain_inputs), run, read_request(plain_inputs["request"])).seal
     assert context.policy_decision is not None
     assert "R_HIGH_VALUE_REQUIRES_APPROVAL" not in context.policy_decision.matched_rule_ids
 
@@ -55,7 +55,7 @@ def test_a_claim_that_has_a_field_is_refused_among_further_ones(role: str | None
         (msgspec.structs.replace(request, user=claims), run, "request"),
     ):
         with pytest.raises(InputInvalid) as refused:
-            compile_context(view_of(plain_inputs), by, sent)
+            compile_draft(view_of(plain_inputs), by, sent)
         assert refused.value.at == f"{name}#/user/further/role"
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contextplane.compiler.compile import compile_context
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.inputs import read_memories, read_request, read_run_context
 from tests.support.cases import cases
 from tests.unit.compiler.scenario import NOW, compile_scenario, inputs, memory, view_of
@@ -59,7 +59,7 @@ def test_one_and_the_same_memory_handed_in_twice_is_shown_once() -> None:
     plain_inputs = inputs()
     (memory,) = read_memories(plain_inputs["memories"])
     run, request = read_run_context(plain_inputs["run_context"]), read_request(plain_inputs["request"])
-    context = compile_context(view_of(plain_inputs), run, request, memories=[memory, memory])
+    context = compile_draft(view_of(plain_inputs), run, request, memories=[memory, memory]).seal
     assert len(context.manifests.memory_manifest) == 1
 
 

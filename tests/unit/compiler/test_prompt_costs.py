@@ -11,6 +11,7 @@ from contextplane.compiler.prompt import prompt_prefix, prompt_text
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.tokens import CALIBRATED1
 from tests.support.cases import cases
+from tests.support.pack_tables import TEAMS
 from tests.unit.compiler.prompt_cases import (
     PROMPTS,
     cached_shares,
@@ -18,6 +19,7 @@ from tests.unit.compiler.prompt_cases import (
     compiled_prompts,
     draw_helpdesk,
     draw_refunds,
+    draw_team,
 )
 
 
@@ -37,6 +39,17 @@ def test_two_hundred_requests_share_four_fifths_of_their_prompts(
     last = [common_length(earlier, text) / len(text) for earlier, text in pairwise(texts)]
     assert sum(cached) / len(cached) >= 0.8
     assert sum(last) / len(last) >= 0.65
+
+
+@cases("name", TEAMS)
+def test_requests_of_a_team_share_as_much(name: str) -> None:
+    """Half as many requests, because there are six packs; `make bench` draws 200 of each."""
+    texts = [prompt_text(context.compiled_prompt) for context in draw_team(name, 100, 15)]
+    assert len(set(texts)) == len(texts)
+    cached = cached_shares(texts)
+    last = [common_length(earlier, text) / len(text) for earlier, text in pairwise(texts)]
+    assert sum(cached) / len(cached) >= 0.8
+    assert sum(last) / len(last) >= 0.5, "of any intent, one after the other"
 
 
 @cases("name", ["refund", "evidence", "tools"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contextplane.app.compile.sources import source_from_file
-from contextplane.compiler.compile import compile_context
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.overrides import OverrideInvalid, parse_override
 from contextplane.compiler.report import compare_contexts, list_items
 from contextplane.compiler.source import compile_case
@@ -27,7 +27,7 @@ def test_what_is_compiled_from_files_is_what_the_compiler_makes_of_the_same_valu
     assert result.context == expected
     assert plain(result.context.manifests.policy_manifest) == CASE["shown"]["policy_manifest"]
     assert result.before is None
-    assert compile_context.__module__ == "contextplane.compiler.compile"
+    assert compile_draft.__module__ == "contextplane.compiler.compile"
 
 
 @proves("context-pack:playground:recompiles-on-change")

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.compiler.compile import compile_context
+from contextplane.compiler.compile import compile_draft
 from contextplane.compiler.errors import InputInvalid
 from contextplane.compiler.inputs import read_request, read_run_context
 from contextplane.compiler.view import PackView
@@ -24,7 +24,9 @@ def pack_of(plain: Any) -> ContextPack:  # noqa: ANN401  any JSON
 
 def compile_view(view: PackView) -> CompiledContext:
     plain_inputs = inputs()
-    return compile_context(view, read_run_context(plain_inputs["run_context"]), read_request(plain_inputs["request"]))
+    return compile_draft(
+        view, read_run_context(plain_inputs["run_context"]), read_request(plain_inputs["request"])
+    ).seal
 
 
 def view_of_pack(pack: ContextPack) -> PackView:
@@ -102,7 +104,7 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     request = read_request(plain_inputs["request"])
     request_input = msgspec.structs.replace(request.input, context={"note": endless})
     with pytest.raises(InputInvalid) as refused:
-        compile_context(
+        compile_draft(
             view_of_pack(pack_of(PACK)),
             read_run_context(plain_inputs["run_context"]),
             msgspec.structs.replace(request, input=request_input),

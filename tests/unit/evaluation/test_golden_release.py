@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from contextplane.app import token_counters as counters
 from contextplane.app.compile.golden import FolderCases, golden_files, record_cases
 from contextplane.app.registry.pins import roll_back
 from contextplane.app.registry.refresh import open_refresh, run_refresh
@@ -168,6 +170,27 @@ def test_a_case_that_cannot_be_read_is_red_and_not_green(here: Office, tmp_path:
     golden = FolderCases(str(tmp_path / "golden")).run(here.desk.named_version(PACK), version("1.0.0"))
     assert golden.outcome == "failed"
     assert "compile_case_invalid" in golden.words
+
+
+class ExactTokens:
+    """Stands for an exact counter, whose table may not be installed."""
+
+    name = "o200k_base"
+
+    def count(self, text: str) -> int:
+        return len(text) // 3
+
+
+def test_cases_are_counted_by_the_counter_that_the_pack_names(cases: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "load_counter", lambda name: {"o200k_base": ExactTokens()}[name])
+    pack = put(version("1.0.0"), {"/pack_meta/token_counter": "o200k_base"})
+    ref = PackRef.parse("ctxpack.support@1.0.0")
+    record_cases(pack_source(pack, (), counters.choose_counter), golden_files(cases))
+    result = FolderCases(cases).run(ref, pack)
+    assert (result.outcome, result.words) == ("passed", "2 as recorded")
+    report = msgspec.json.encode({"golden": {"documents": result.documents}})
+    assert run_published_cases(report, ref, pack, (), counters.choose_counter).outcome == "passed"
+    assert "compile_tokens_not_given" in run_published_cases(report, ref, pack).words
 
 
 def test_a_case_with_a_secret_is_never_kept(cases: str) -> None:

@@ -2,7 +2,7 @@
 
 from contextplane.app.packs.lint import lint
 from contextplane.evaluation.case_coverage import measure_coverage
-from contextplane.evaluation.case_table import run_table
+from contextplane.evaluation.case_run import run_table
 from tests.support.cases import cases
 from tests.support.pack_tables import FOLDER, NAMES, pack_table, source_of
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from contextplane.adapters.files.store_dir import StoreOfAnotherUser
 from contextplane.app.handoff.session import HandoffSession, handoff_paths, open_handoffs
 from contextplane.app.init import init
 from contextplane.app.platform import open_platform
@@ -44,6 +45,18 @@ def test_the_root_that_was_named_wins_over_the_store_that_is_found(tmp_path: Pat
     assert handoff_paths(Settings(cwd=str(inner), handoff=named)) == (str(root / ".ctx"), str(root))
     elsewhere = Settings(cwd=str(inner), ctx_dir="other")
     assert handoff_paths(elsewhere)[0] == str(inner / "other")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_packs_of_another_user_in_this_folder_are_used_only_when_they_are_named(tmp_path: Path) -> None:
+    store = tmp_path / ".agents" / "mcp" / "context_pack" / ".ctx"
+    store.parent.mkdir(parents=True)
+    init(Settings(cwd=str(tmp_path)), str(store))
+    os.chown(store, 65534, 65534)
+    with pytest.raises(StoreOfAnotherUser):
+        handoff_paths(Settings(cwd=str(tmp_path)))
+    assert handoff_paths(Settings(cwd=str(tmp_path), ctx_dir=str(store)))[0] == str(store)
+    assert handoff_paths(Settings(cwd=str(tmp_path), sudo_uid=65534))[0] == str(store)
 
 
 def test_packs_stay_found_when_a_store_is_made_around_them_later(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contextplane.model.timestamp import Timestamp
-from contextplane.policy.clock import CLOCK_NUMBERS, clock_facts, is_timezone
+from contextplane.policy.clock import CLOCK_NUMBERS, clock_facts, describe_missing, is_timezone
 from contextplane.policy.logic.solver import can_be
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,6 +34,11 @@ WEEKDAY = {"var": "run.weekday"}
 def test_the_clock_of_a_timezone(moment: str, timezone: str, weekday: int, hour: int, date: str) -> None:
     facts = clock_facts(Timestamp.parse(moment), timezone)
     assert facts == {"as_of": f"{moment[:19]}Z", "weekday": weekday, "hour": hour, "date": date}
+
+
+def test_a_missing_clock_fact_is_described_with_the_one_to_send() -> None:
+    assert describe_missing(["run.hour"]) == "run.hour is missing (send as_of)"
+    assert describe_missing(["request.context.a", "user.role"]) == "request.context.a, user.role is missing"
 
 
 def test_an_unknown_timezone_has_no_clock_but_a_moment() -> None:

@@ -75,6 +75,20 @@ def test_an_intent_whose_decisions_ask_for_it_keeps_what_reads_when_it_is_denied
     assert names(TOOLS.surface(denied, "destructive", replace(EXECUTES, on_deny="none"))) == []
 
 
+@cases("first", ["web", "phone"], ids=["out of scope first", "in scope first"])
+def test_a_denial_where_a_rule_applies_is_not_that_where_it_does_not(first: str) -> None:
+    # In neither request does a branch take effect; only on the phone does the rule apply.
+    then = {"allow": True, "arg_constraints": {LOOKUP: {"rows": {"max": 10}}}}
+    applies_to, when = {"intent": "support.refund", "channel": "phone"}, {"==": [{"var": "user.role"}, "lead"]}
+    by = program(rule(applies_to=applies_to, when=when, then=then))
+    prepared = tools({}, by)
+    bounds = {}
+    for channel in (first, "web", "phone"):
+        result = prepared.surface(by.decide(facts(channel=channel)), "destructive", READS_ON_DENY)
+        bounds[channel] = {tool.capability_id: [bound.argument for bound in tool.bounds] for tool in result.tools}
+    assert bounds == {"web": {LOOKUP: [], EVAL: []}, "phone": {LOOKUP: ["rows"], EVAL: []}}
+
+
 def test_who_is_denied_reads_no_more_than_who_is_allowed() -> None:
     total = {"max": {"var": "request.context.total"}}
     bounds = {LOOKUP: {"rows": {"max": 10}}, "total": total}

@@ -1,13 +1,14 @@
 """A registry with real packs, catalogs and overlays in it, signed and published; and ways to ask it for them."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cache
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from contextplane.adapters.sqlite.connection import MEMORY
+from contextplane.authoring.gates.table import Report
 from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import FORMS, ArtifactKind, Overlay, issuer_of
 from contextplane.model.ids import Digest, PackRef
@@ -17,6 +18,7 @@ from contextplane.ports.keys import Keyring
 from contextplane.ports.objects import ObjectNotFound
 from contextplane.registry.artifact_state import REQUIRED_REVIEWS
 from contextplane.registry.artifacts import ArtifactInvalid, candidate
+from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.events import (
     Approval,
     CatalogReference,
@@ -29,6 +31,8 @@ from contextplane.registry.events import (
     VerifiedEvent,
 )
 from contextplane.registry.open import open_registry
+from contextplane.registry.rejudge import judge_publication
+from contextplane.registry.reports import gates_report
 from contextplane.registry.resolution import CatalogSnapshot, RegistrySnapshot, Resolution, ResolveRequest
 from contextplane.registry.resolve import ResolveContext, resolve
 from contextplane.registry.reviews import needed_roles
@@ -83,11 +87,16 @@ class Walk(NamedTuple):
     approvals: tuple[Approval, ...] = ()
     catalogs: tuple[CatalogReference, ...] = ()
     signer: str = ""
+    report: bytes = b""
     late: bool = False
 
 
 IN_ORDER = Walk()
 REVIEWERS = {"architecture": "arch", "security": "sec", "data": "dat", "evaluation": "eva", "support_ops": "eva"}
+
+
+def _report_of(name: PackRef, data: bytes, catalogs: tuple[CatalogReference, ...]) -> bytes:
+    return gates_report(name, Digest.of(data), Report(findings=()), catalogs=catalogs)
 
 
 class Releases(Registry):
@@ -136,7 +145,9 @@ class Releases(Registry):
         """Publish bytes, whatever they are, walking all the way up to there first."""
         statement = Statement(name=str(name), kind=kind, issuer=issuer, digest=Digest.of(data))
         sealed = (envelope or envelope_of("signer"))(statement)
-        self.kept |= {Digest.of(data): data for data in (data, sealed, b"report")}
+        report = walk.report or _report_of(name, data, walk.catalogs)
+        walk = walk._replace(report=report)
+        self.kept |= {Digest.of(data): data for data in (data, sealed, report)}
         with self.catalog.read() as view:
             before = predecessor(view.streams, name)
         after = "" if before is None else before.version
@@ -149,13 +160,13 @@ class Releases(Registry):
             kind=kind,
             issuer=issuer,
             envelope=str(Digest.of(sealed)),
-            report=str(Digest.of(b"report")),
+            report=str(Digest.of(report)),
             golden="not_run",
             after=after if walk.after is None else walk.after,
             approvals=walk.approvals,
             catalogs=walk.catalogs,
         )
-        self.on_version(by, str(name), change, data, sealed, b"report")
+        self.on_version(by, str(name), change, data, sealed, report)
         if walk.late:
             self._walk(walk, data, drafted, sealed, signer)
         return name
@@ -172,8 +183,8 @@ class Releases(Registry):
         if walk.draft:
             self.on_artifact(walk.author, data, drafted, data)
         if walk.lint:
-            linted = Linted(report=str(Digest.of(b"report")), roles=(), after="")
-            self.on_artifact(walk.author, data, linted, b"report")
+            linted = Linted(report=str(Digest.of(walk.report)), roles=(), after="")
+            self.on_artifact(walk.author, data, linted, walk.report)
         for by, role in self._reviewers(drafted.kind, data) if walk.reviews is None else walk.reviews:
             self.review(by, data, role)
         if walk.signed:
@@ -240,6 +251,7 @@ class Releases(Registry):
         capabilities: RuntimeCapabilities = HERE,
         seen: Checkpoint | None = None,
         max_age: int | None = None,
+        judged: Container[str] = frozenset(),
         later: int = 0,
         bend: Callable[[RegistrySnapshot], RegistrySnapshot] = lambda snapshot: snapshot,
     ) -> Resolution:
@@ -253,6 +265,7 @@ class Releases(Registry):
             context = ResolveContext(
                 trust_context=TrustContext(keyring=keys, check=CHECK, now=now),
                 capabilities=capabilities,
+                judgement=ClaimsJudgement(judge=judge_publication, gates="1", judged=judged),
                 seen=seen,
                 max_age=max_age,
             )
@@ -280,6 +293,10 @@ class Bent:
 
     def last(self, stream: str) -> VerifiedEvent | None:
         return self._snapshot.last(stream)
+
+    def publications(self, base_id: str) -> Iterable[VerifiedEvent]:
+        events = self._snapshot.publications(base_id)
+        return self._answers["history"](list(events)) if "history" in self._answers else events
 
     def object(self, digest: Digest) -> bytes:
         data = self._snapshot.object(digest)

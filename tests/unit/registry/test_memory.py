@@ -232,6 +232,6 @@ def test_the_age_that_is_allowed_comes_from_the_environment_and_a_slip_allows_no
 ) -> None:
     monkeypatch.delenv("CTX_REGISTRY_MAX_AGE", raising=False)
     assert from_environment().registry_max_age is None
-    for text, expected in (("3600", 3600), ("0", 0), ("an hour", 0), ("-5", 0)):
+    for text, expected in (("3600", 3600), ("0", 0), ("an hour", 0), ("-5", 0), ("", 0), ("  ", 0), ("\n", 0)):
         monkeypatch.setitem(os.environ, "CTX_REGISTRY_MAX_AGE", text)
         assert from_environment().registry_max_age == expected

@@ -104,11 +104,12 @@ def changing(at: str, value: object, **fields: object) -> dict[str, Any]:
     ],
 )
 def test_an_overlay_is_admitted_like_a_pack_and_may_only_constrain(value: dict[str, Any], expected: str) -> None:
-    registry = Releases().with_example()
+    registry = Releases()
     signers = ("stranger",) if value["issuer"] == "tenant_globex" else ("signer",)
     for name in ("pub", "arch", "sec", "dat", "eva"):
         registry.keyring_change(trust(key_of(name), "tenant_globex", *PEOPLE[name]))
-    ref = registry.release(value, "overlay", envelope=envelope_of(*signers))
+    ref = registry.release(value, "overlay", envelope=envelope_of(*signers))  # before there is a pack to judge it with
+    registry.pin_here(registry.release())
     registry.pin_here(ref, PACK.pack_id)
     assert registry.ends() == expected
 

@@ -197,7 +197,7 @@ def test_a_publication_that_was_not_compared_with_the_version_before_it_is_told(
     assert problems(registry) == []
     stream = version_stream(PackRef.parse("refunds@1.1.0"))
     rogue(registry, "pub", stream, published(b"between"))
-    assert problems(registry) == [("registry_event_invalid", f"{stream}@1")]
+    assert problems(registry) == [("publication_version_wrong", f"{stream}@1")]
 
 
 def test_what_is_in_order_is_in_order_whatever_program_wrote_it() -> None:

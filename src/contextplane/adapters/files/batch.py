@@ -162,6 +162,7 @@ class FileBatch:
         path = self._staging.object_path(digest)
         if not os.access(path, os.F_OK):
             return False  # checked first: most objects are new, and an exception for each is expensive
+        self._staging.reject_link(os.path.dirname(path))
         try:
             with open(open_regular_file(path), "rb") as file:
                 if file.read(len(data) + 1) != data:

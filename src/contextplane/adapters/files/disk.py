@@ -246,8 +246,10 @@ def hold_lock(path: str, *, exclusive: bool, timeout: float, mode: int = 0o666) 
     Where the file cannot be created because nothing can be written, a shared lock is not needed.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, mode)
-    except OSError:
+        fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _obstruction(path) from error
         if exclusive:
             raise
         yield

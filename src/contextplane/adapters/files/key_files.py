@@ -6,12 +6,22 @@ A file that others than its owner can access is refused. Files are written whole
 import os
 import re
 import stat
+from contextlib import suppress
 from typing import ClassVar
 
 from contextplane.adapters.files.disk import Disk, exposure, open_regular_file, storage_errors, write_atomically
 from contextplane.errors import ContextPlaneError, Family
 
-__all__ = ["FileKeys", "KeyExists", "KeyExposed", "KeyNameInvalid", "KeyNotFound", "read_key_file"]
+__all__ = [
+    "FileKeys",
+    "KeyExists",
+    "KeyExposed",
+    "KeyNameInvalid",
+    "KeyNotFound",
+    "check_key_name",
+    "read_key_file",
+    "store_key_file",
+]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PRIVATE, _PUBLIC, _MEMORY = ".key", ".pub", ".json"
@@ -104,10 +114,7 @@ class FileKeys:
             self._write(self.memory_path(subject), data)
 
     def _path(self, name: str, suffix: str) -> str:
-        if _NAME.fullmatch(name) is None:
-            raise KeyNameInvalid(
-                f"not a name of a key: {name[:80]!r}", hint="lower-case letters, digits, _ and -, at most 64"
-            )
+        check_key_name(name)
         return os.path.join(self._folder, name + suffix)
 
     def _check_folder(self) -> bool:
@@ -124,6 +131,47 @@ class FileKeys:
     def _write(self, path: str, data: bytes, *, new: bool = False) -> None:
         """Write a file that only its owner can access. Staged in the same folder: no other is private."""
         write_atomically(path, data, disk=self._disk, new=new, mode=_FILE_MODE)
+
+
+def check_key_name(name: str) -> None:
+    """Refuse a name that no key can have."""
+    if _NAME.fullmatch(name) is None:
+        raise KeyNameInvalid(
+            f"not a name of a key: {name[:80]!r}", hint="lower-case letters, digits, _ and -, at most 64"
+        )
+
+
+def store_key_file(path: str, private: bytes, public: bytes, disk: Disk | None = None) -> str:
+    """Store a new key outside of any store, and return the path of its public half.
+
+    The file at `path` has both halves, and the file beside it the public one. Neither replaces another file, and a
+    failure leaves neither. Only the owner can access the private half.
+    """
+    disk, path = disk or Disk(), os.path.abspath(path)
+    files = {path: private + public, path + _PUBLIC: public}
+    with storage_errors(path):
+        for target in files:
+            if os.path.lexists(target):
+                raise _exists_error(target)
+        tried: list[str] = []
+        try:
+            for target, data in files.items():
+                tried.append(target)
+                mode = _FILE_MODE if target == path else 0o644
+                write_atomically(target, data, disk=disk, new=True, mode=mode)
+        except BaseException as error:
+            is_taken = isinstance(error, FileExistsError)  # by another program, just now: the file is not ours
+            for target in tried[:-1] if is_taken else tried:
+                with suppress(OSError):  # the first error counts
+                    disk.remove(target)
+            if is_taken:
+                raise _exists_error(tried[-1]) from error
+            raise
+    return path + _PUBLIC
+
+
+def _exists_error(path: str) -> KeyExists:
+    return KeyExists("there is such a file already, and no key replaces it", at=path, hint="choose another name")
 
 
 def read_key_file(path: str) -> bytes:

@@ -39,6 +39,7 @@ class FileCollector:
 
     def collect(self, digest: Digest, *, older_than: datetime) -> int | None:
         path = self._staging.object_path(digest)
+        self._staging.reject_link(os.path.dirname(path))
         with storage_errors(path):
             try:
                 status = os.lstat(path)

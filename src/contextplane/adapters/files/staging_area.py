@@ -97,6 +97,7 @@ class StagingArea:
         self._direct = DirectWriter(disk)
         self._folder = os.path.join(root, STAGING)
         self._synced_folders: set[str] = set()
+        self._checked_folders: set[str] = set()
 
     def object_path(self, digest: Digest) -> str:
         return f"{self.root}/{digest.hex[:2]}/{digest.hex[2:]}"
@@ -143,6 +144,7 @@ class StagingArea:
         digits = staged.digest.hex
         folder = f"{self.root}/{digits[:2]}"
         target = f"{folder}/{digits[2:]}"
+        self.reject_link(folder)
         if not fresh:
             self._disk.touch(staged.path)
         try:
@@ -157,6 +159,13 @@ class StagingArea:
             ) from error
         return folder
 
+    def reject_link(self, folder: str) -> None:
+        """Refuse a folder of objects that is a link: nothing is written or removed in another place."""
+        if folder not in self._checked_folders:
+            if os.path.islink(folder):
+                raise ObjectObstructed("a link is in the place of a folder", at=folder, hint="move it aside")
+            self._checked_folders.add(folder)
+
     def sync_folders(self, folders: Collection[str]) -> None:
         """Make names durable: the names in the folders, and those of the folders themselves."""
         _run_in_threads(self._disk.sync_folder, sorted(folders))
@@ -166,7 +175,7 @@ class StagingArea:
 
     def lock(self, operation: int) -> int:
         """Take the folder's lock and return its descriptor: shared for batches, exclusive to collect."""
-        fd = os.open(os.path.join(self.root, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fd = os.open(os.path.join(self.root, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.flock(fd, operation)
         except BaseException:

@@ -21,10 +21,13 @@ __all__ = [
     "StoreConfig",
     "StoreConfigInvalid",
     "StoreDirectory",
+    "StoreEntryIsLink",
     "StoreExists",
     "StoreNotFound",
+    "StoreOfAnotherUser",
     "StoreTooNew",
     "discover_store",
+    "reject_other_owner",
 ]
 
 NAME = ".ctx"
@@ -44,6 +47,11 @@ _FOLDERS = {
     "drafts": 0o777,
     "keys": 0o700,
 }
+_PARTS = frozenset(_FOLDERS)
+"""Names that must not be links. `config.json` is read without following one, and replaced whole."""
+_CATALOG_PARTS = "catalog."
+"""How the names of the catalog, of its logs and of its locks begin."""
+_OBJECT_PARTS = (os.path.join("objects", ".staging"), os.path.join("objects", ".lock"))
 _HEX = "0123456789abcdef"
 _STORE_ID_PREFIX, _STORE_ID_LENGTH = "store_", 22
 _MAX_CONFIG_BYTES = 64 * 1024
@@ -79,6 +87,20 @@ class StoreTooNew(ContextPlaneError):
     """The store was laid out by a newer contextplane. An old one refuses rather than guess."""
 
     code: ClassVar[str] = "store_format_newer"
+    family: ClassVar[Family] = "refused"
+
+
+class StoreOfAnotherUser(ContextPlaneError):
+    """A store that was found by a search, and belongs to another user, who could have prepared it."""
+
+    code: ClassVar[str] = "store_of_another_user"
+    family: ClassVar[Family] = "refused"
+
+
+class StoreEntryIsLink(ContextPlaneError):
+    """A part of a store is a symbolic link, so that writes would go to another place."""
+
+    code: ClassVar[str] = "store_entry_is_link"
     family: ClassVar[Family] = "refused"
 
 
@@ -163,6 +185,23 @@ class StoreDirectory(Value, frozen=True):
         """Whether the folder is empty or has parts of a store, so that `init` may complete it."""
         return not os.listdir(self.path) or os.path.isdir(self.objects) or os.path.isfile(self.catalog)
 
+    def reject_links(self) -> None:
+        """Refuse a store of which a part is a link. The folder of the store itself may be one.
+
+        The folders of objects by their first digits are checked when one of them is first written to.
+        """
+        with storage_errors(self.path, reading=True):
+            with os.scandir(self.path) as entries:  # one call says of all entries whether they are links
+                links = [entry.name for entry in entries if entry.is_symlink()]
+            links += [name for name in _OBJECT_PARTS if not links and os.path.islink(self.inside(name))]
+        for name in links:
+            if name in _PARTS or name in _OBJECT_PARTS or name.startswith(_CATALOG_PARTS):
+                raise StoreEntryIsLink(
+                    "a part of a store cannot be a link",
+                    at=self.inside(name),
+                    hint=f"replace it by what it leads to, or move all of {NAME} there and make {NAME} a link",
+                )
+
     def lay_out(self, disk: Disk) -> None:
         """Create the folders that are missing."""
         with storage_errors(self.path):
@@ -184,8 +223,33 @@ class StoreDirectory(Value, frozen=True):
             write_atomically(self.inside(".gitignore"), b"*\n", staging=self.staging, disk=disk)
 
 
-def discover_store(start: str, override: str | None) -> StoreDirectory:
-    """Find the store: `override` when given, else the first folder `.ctx` at or above `start`."""
+def discover_store(start: str, override: str | None, *, sudo_uid: int | None = None) -> StoreDirectory:
+    """Find the store: `override` when given, else the first folder `.ctx` at or above `start`.
+
+    One that is found by the search must belong to this user; `sudo_uid` is the user who became root with sudo.
+    """
+    directory = _find_store(start, override, sudo_uid)
+    directory.reject_links()
+    return directory
+
+
+def reject_other_owner(path: str, sudo_uid: int | None) -> None:
+    """Refuse a store of another user. Root may use its own stores, and those of the user of sudo.
+
+    If the folder is a link, both the link and the folder must be ours.
+    """
+    uid = os.geteuid()
+    owners = {uid, sudo_uid} if uid == 0 and sudo_uid is not None else {uid}
+    for status in (os.lstat(path), os.stat(path)):
+        if status.st_uid not in owners:
+            raise StoreOfAnotherUser(
+                f"it belongs to another user (uid {status.st_uid})",
+                at=path,
+                hint=f"to use it on purpose, name it: CTX_DIR={path}",
+            )
+
+
+def _find_store(start: str, override: str | None, sudo_uid: int | None) -> StoreDirectory:
     if override:
         if not os.path.isdir(override):
             raise StoreNotFound(f"CTX_DIR is not a folder: {override}", at=override, hint="unset it, or run 'ctx init'")
@@ -200,6 +264,7 @@ def discover_store(start: str, override: str | None) -> StoreDirectory:
     while True:
         candidate = os.path.join(folder, NAME)
         if os.path.isdir(candidate):
+            reject_other_owner(candidate, sudo_uid)
             return StoreDirectory(path=candidate)
         if os.path.lexists(candidate):
             not_a_folder = not_a_folder or f"; {candidate} is not a folder"

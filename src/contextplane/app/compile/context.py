@@ -35,7 +35,7 @@ __all__ = [
 
 def count_with(source: PackSource, name: TokenCounterName) -> PackSource:
     """Return the source with another token counter than the pack's."""
-    from contextplane.app.compile.counters import load_counter
+    from contextplane.app.token_counters import load_counter
 
     return PackSource(source.pack, source.lineage, source.where, load_counter(name))
 

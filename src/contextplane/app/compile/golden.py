@@ -18,6 +18,7 @@ from contextplane.adapters.files.disk import Disk, storage_errors, write_atomica
 from contextplane.app.documents import DocumentUnreadable, path_in_folder
 from contextplane.app.documents import open_document as document_of
 from contextplane.app.packs.files import is_yaml, read_case_file
+from contextplane.app.token_counters import choose_counter
 from contextplane.authoring.source_file import NamedFile
 from contextplane.compiler.source import PackSource
 from contextplane.errors import ContextPlaneError, Family
@@ -200,4 +201,4 @@ class FolderCases:
                 )
 
     def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> GoldenResult:
-        return run_cases(self._files, ref, value, catalogs)
+        return run_cases(self._files, ref, value, catalogs, choose_counter)

@@ -1,13 +1,16 @@
-"""Makes the source of a compile: from an author's file that passes every gate, or from the registry."""
+"""Makes the source of a compile: from an author's file that passes every gate, or from the registry.
+
+It counts tokens with the counter asked for, else with the pack's, else with the default.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from contextplane.app.compile.counters import choose_counter
 from contextplane.app.packs.files import read_overlay_file, read_pack_file
 from contextplane.app.packs.lint import LintResult, lint
+from contextplane.app.token_counters import choose_counter
 from contextplane.authoring.source_file import NamedFile, OverlayFile
 from contextplane.compiler.case import CompileCase, read_case
 from contextplane.compiler.scope import other_version_error

@@ -11,7 +11,8 @@ from contextplane.app.packs.files import read_case_file, read_source_file
 from contextplane.authoring.source_file import NamedFile
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.evaluation.case_coverage import Coverage, CoveredItem, measure_coverage
-from contextplane.evaluation.case_table import CaseOutcome, CaseTable, read_table, run_table
+from contextplane.evaluation.case_run import CaseOutcome, run_table
+from contextplane.evaluation.case_table import CaseTable, read_table
 from contextplane.model.value import Value
 
 if TYPE_CHECKING:

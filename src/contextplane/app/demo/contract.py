@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from contextplane.adapters.ed25519 import Ed25519Signer, temporary_signer
+from contextplane.adapters.ed25519 import temporary_signer
 from contextplane.app.compile.sources import source_from_file
 from contextplane.app.packs.files import read_case_file, read_pack_file
 from contextplane.app.packs.lint import lint
@@ -27,6 +27,7 @@ from contextplane.compiler.case import read_case
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.ids import PackRef
+from contextplane.ports.keys import Signer
 from contextplane.registry.resolution import ResolveRequest
 from contextplane.runtime.published_source import pack_source
 from contextplane.trust.compatibility import RuntimeCapabilities
@@ -61,7 +62,7 @@ def refusal_code(attempt: Callable[[], object]) -> str:
 
 _ISSUER = "tenant_acme_prod"
 _REF = PackRef.parse("ctxpack.support@1.0.0")
-_PASSPHRASE = b"of the demo"
+_PASSPHRASE = b"only for the demo"
 _REVIEWERS = {"architecture": (), "security": (), "data": (), "evaluation": ("support_ops",)}
 """The roles in which others review it. The last reviewer also speaks for the owners of the decision."""
 
@@ -181,11 +182,11 @@ def _session(settings: Settings) -> Iterator[RegistrySession]:
         yield session.registry()
 
 
-def _people(session: RegistrySession) -> tuple[Ed25519Signer, dict[str, Ed25519Signer]]:
+def _people(session: RegistrySession) -> tuple[Signer, dict[str, Signer]]:
     """Make the author, who owns the keyring, and one reviewer per role, whose private key is not stored."""
     session.keys.create_key("alice", _ISSUER)
     author = session.keys.signer("alice")
-    people = {role: temporary_signer() for role in _REVIEWERS}
+    people: dict[str, Signer] = {role: temporary_signer() for role in _REVIEWERS}
     changes = [
         session.keys.key_trust(signer.public_key, _ISSUER, roles=(role, *_REVIEWERS[role]), name=_PEOPLE[role])
         for role, signer in people.items()
@@ -195,7 +196,7 @@ def _people(session: RegistrySession) -> tuple[Ed25519Signer, dict[str, Ed25519S
     return author, people
 
 
-def _act_of(signer: Ed25519Signer) -> SignedBy:
+def _act_of(signer: Signer) -> SignedBy:
     return SignedBy(signer, "for the demo")
 
 

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from contextplane.adapters.files.disk import storage_errors
-from contextplane.adapters.files.store_dir import NAME, REFERENCE_ROOT, StoreNotFound, discover_store
+from contextplane.adapters.files.store_dir import (
+    NAME,
+    REFERENCE_ROOT,
+    StoreNotFound,
+    discover_store,
+    reject_other_owner,
+)
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.adapters.system import SystemClock, SystemIds
@@ -60,9 +66,10 @@ def handoff_paths(settings: Settings) -> tuple[str, str]:
     reference = os.path.join(os.path.abspath(settings.cwd), REFERENCE_ROOT)
     if settings.ctx_dir is None and os.path.lexists(os.path.join(reference, NAME, "config.json")):
         # Also if a store is made in a folder above later: what agents wrote stays where it was.
+        reject_other_owner(os.path.join(reference, NAME), settings.sudo_uid)
         return os.path.join(reference, NAME), reference
     try:
-        return discover_store(settings.cwd, settings.ctx_dir).path, reference
+        return discover_store(settings.cwd, settings.ctx_dir, sudo_uid=settings.sudo_uid).path, reference
     except StoreNotFound:
         named = settings.ctx_dir and os.path.abspath(os.path.join(settings.cwd, settings.ctx_dir))
         return named or os.path.join(reference, NAME), reference

@@ -1,14 +1,14 @@
 """Compares two context packs: files of authors, or versions of the registry."""
 
 from contextplane.app.packs.files import official_number
-from contextplane.authoring.diff.tree import Effect
+from contextplane.authoring.diff.tree import Change, Effect
 from contextplane.authoring.gates.schema import typed_or_problems
 from contextplane.authoring.gates.table import Report, judge_pack
 from contextplane.authoring.source_file import NamedFile, NotAContextPack
 from contextplane.authoring.version_class import ComparedPack, Comparison, VersionClass, compare_versions
 from contextplane.model.context_pack import ContextPack
 
-__all__ = ["Comparison", "Effect", "VersionClass", "compare_pack_files", "compare_with_previous"]
+__all__ = ["Change", "Comparison", "Effect", "VersionClass", "compare_pack_files", "compare_with_previous"]
 
 
 def compare_pack_files(before: NamedFile, after: NamedFile) -> Comparison:

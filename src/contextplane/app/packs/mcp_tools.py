@@ -15,6 +15,7 @@ from contextplane.model.terms import ApprovalMode
 __all__ = ["McpConfigInvalid", "draft_from_mcp"]
 
 _SECONDS = 30.0
+_BRIDGE = "name a command that bridges to it, such as npx mcp-remote URL"
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
@@ -36,7 +37,9 @@ def draft_from_mcp(config: Json, *, at: str, trust_hints: bool, seconds: float =
     for name, server in servers.items():
         place = f"{at}#/mcpServers/{name}"
         if isinstance(server, dict) and "command" not in server and "url" in server:
-            left_out.append(f"{name}: it is reached over HTTP; only servers that a command starts are asked")
+            left_out.append(
+                f"{name}: it is reached over HTTP; name a command that bridges to it, such as npx mcp-remote URL"
+            )
             continue
         tools = _tools(server, place, seconds)
         slug = identifier(name.lower(), [adapter.name for adapter in adapters], longest=40)

@@ -2,12 +2,14 @@
 
 from typing import ClassVar
 
+from contextplane.app.registry.resolve import judge_claims
 from contextplane.app.registry.session import RegistrySession
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
 from contextplane.ports.keys import Signer
 from contextplane.registry.audit import AuditResult, Progress, audit
+from contextplane.registry.claims import PublicationAudit
 from contextplane.registry.errors import VersionUnknown
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
@@ -85,7 +87,15 @@ def audit_registry(session: RegistrySession, progress: Progress) -> AuditResult:
     """Verify the whole registry. The checkpoint of a sound one is saved as the highest seen."""
     seen, known = session.memory.load(), TrustedKeys(origin=session.origin)
     with session.platform.catalog.read() as view:
-        audited = audit(view, known, session.keys.check, origin=session.origin, seen=seen, progress=progress)
+        audited = audit(
+            view,
+            known,
+            session.keys.check,
+            origin=session.origin,
+            seen=seen,
+            publications=PublicationAudit(session.platform.objects.get, judge_claims),
+            progress=progress,
+        )
     if audited.sound:
         session.memory.save(audited.newest)
     return audited

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from contextplane.adapters.ed25519 import (
-    Ed25519Check,
-    Ed25519Signer,
-    PassphraseNeeded,
-    generate_key,
-    pem,
-    public_from_pem,
-    signer_from_pem,
-)
-from contextplane.adapters.files.key_files import FileKeys, KeyNotFound, read_key_file
+from contextplane.adapters.ed25519 import Ed25519Check, generate_key, pem
+from contextplane.adapters.files.key_files import FileKeys
 from contextplane.app.platform import Platform
+from contextplane.app.registry.local_keys import (
+    LocalKeys,
+    Passphrase,
+    SigningKeyUnclear,
+    new_passphrase,
+    read_public_key,
+)
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.keys import OWNER, PublicKey
 from contextplane.model.timestamp import Timestamp
@@ -46,25 +45,13 @@ __all__ = [
     "KeyChangeInvalid",
     "KeyStore",
     "NewKey",
-    "SigningKeyUnclear",
     "keyring_name",
 ]
 
 
 _MIN_PREFIX = 8
 _CHECKPOINTS = "registry/checkpoints"
-_MAX_PEM = 64 * 1024
-_PUBLIC = b"-----BEGIN PUBLIC KEY-----"
 _NAME = re.compile(r"(?![0-9a-fA-F]{8,}\Z)[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")  # never like the beginning of an id
-
-Passphrase = Callable[[], bytes | None]
-
-
-class SigningKeyUnclear(ContextPlaneError):
-    """No key was named, and there is not exactly one here."""
-
-    code: ClassVar[str] = "signing_key_unclear"
-    family: ClassVar[Family] = "usage"
 
 
 class FirstKeyNeedsIssuer(ContextPlaneError):
@@ -75,7 +62,7 @@ class FirstKeyNeedsIssuer(ContextPlaneError):
 
 
 class KeyAmbiguous(ContextPlaneError):
-    """The beginning of a key id that several trusted keys have."""
+    """A name, or the beginning of a key id, that several trusted keys have."""
 
     code: ClassVar[str] = "key_ambiguous"
     family: ClassVar[Family] = "usage"
@@ -100,6 +87,7 @@ class NewKey(Value, frozen=True):
 class KeyStore:
     """The keys of one store. `environment_key`: a private key that takes precedence over those in files.
 
+    `external_signer`: opens a signer outside of this program, which takes precedence over the environment's key.
     `check`: what checks signatures, Ed25519 by default. Each signature is checked once while this object lives.
     """
 
@@ -109,6 +97,7 @@ class KeyStore:
         passphrase: Passphrase,
         environment_key: bytes | None = None,
         check: SignatureCheck | None = None,
+        external_signer: Callable[[], Signer] | None = None,
     ) -> None:
         self.platform = platform
         self.files = FileKeys(platform.home.inside("keys"))
@@ -119,7 +108,7 @@ class KeyStore:
         """What signed the registry anew after the last change of the keyring here; None without a registry."""
         self.origin = _origin_of(platform.store_id)
         self._passphrase = passphrase
-        self._environment_key = environment_key
+        self._local = LocalKeys(self.files, passphrase, environment_key, external_signer)
 
     @cached_property
     def memory(self) -> "RegistryMemory":
@@ -167,12 +156,7 @@ class KeyStore:
             raise SigningKeyUnclear(
                 "an owner must trust it", hint=f"leave --issuer out, then: ctx keys trust {name} --issuer {issuer}"
             )
-        passphrase = self._passphrase()
-        if not passphrase:
-            raise PassphraseNeeded(
-                "a new key is kept under a passphrase", hint="set CTX_KEY_PASSPHRASE, or use --passphrase-fd"
-            )
-        private, signer = generate_key(passphrase)
+        private, signer = generate_key(new_passphrase(self._passphrase))
         founding = [] if issuer is None else [self.key_trust(signer.public_key, issuer, roles=(OWNER,), name=name)]
         _check_changes(founding)
         self.files.store_key(name, private, pem("PUBLIC KEY", signer.public_key.spki))
@@ -267,25 +251,13 @@ class KeyStore:
 
         return REGISTRY_LOG.latest_time(streams, KeyringHistory.of(streams, keys), self.check, self.origin)
 
-    def signer(self, which: str | None = None) -> Ed25519Signer:
-        """Return the signer: the named key, else the one of the environment, else the only one of the store."""
-        if which is None and self._environment_key is not None:
-            return self._open_signer(self._environment_key, "CTX_SIGNING_KEY")
-        if which is not None and os.sep in which:
-            return self._open_signer(read_key_file(which), which)
-        if which is None:
-            names = self.files.names()
-            if len(names) != 1:
-                raise SigningKeyUnclear(
-                    f"there are {len(names)} private keys here" if names else "there is no private key here",
-                    hint="name one with --key, or set CTX_SIGNING_KEY" if names else "'ctx keys new' makes one",
-                )
-            which = names[0]
-        return self._open_signer(self.files.read(which).partition(_PUBLIC)[0], which)
+    def signer(self, which: str | None = None) -> Signer:
+        """Return the named signer, else the external one, else the environment's key, else the only one here."""
+        return self._local.signer(which)
 
     def local_names(self) -> dict[str, str]:
-        """Map the ids of the private keys of this store to their names."""
-        return {self.public(name).key_id: name for name in self.files.names()}
+        """Map the ids of the keys in the folder to their names. They are labels: no decision depends on them."""
+        return self._local.names()
 
     def names(self) -> dict[str, str]:
         """Map key ids to names for people: the name in the keyring, else that of the private key here."""
@@ -295,35 +267,42 @@ class KeyStore:
         return names | {key.key.key_id: key.name for issuer in self.keyring.issuers for key in issuer.keys if key.name}
 
     def public(self, which: str) -> PublicKey:
-        """Read a public key: of a private key here by its name, or from a PEM file."""
-        if not _is_file(which):
-            return public_from_pem(_PUBLIC + self.files.read(which).partition(_PUBLIC)[2], at=which)
-        try:
-            with open(which, "rb") as file:
-                data = file.read(_MAX_PEM)
-        except OSError as error:
-            raise KeyNotFound(error.strerror or str(error), at=which, hint="a PEM file of a public key") from error
-        return public_from_pem(data, at=which)
+        """Read a public key: of a private key here by its name, or from a PEM file.
+
+        A key here is opened with its passphrase, unless the keyring has this very key under this name: every program
+        that can write to the folder could have exchanged a public half.
+        """
+        if _is_file(which):
+            return read_public_key(which)
+        key = self._local.claimed_public(which)
+        return key if self._named_ids(which) == {key.key_id} else self._local.proved_public(which)
+
+    def _named_ids(self, name: str) -> set[str]:
+        """Return the ids of the trusted keys of this name; revoked ones only if there is no other."""
+        keys = [key for issuer in self.keyring.issuers for key in issuer.keys if key.name == name]
+        lasting = {key.key.key_id for key in keys if key.revoked_from is None}
+        return lasting or {key.key.key_id for key in keys}
 
     def trusted_id(self, which: str) -> str:
-        """Return the id of a trusted key, by its name here, a PEM file, or the beginning of its id."""
-        if _is_file(which) or which in self.files.names():
+        """Return the id of a trusted key, by its name in the keyring, a PEM file, or the beginning of its id."""
+        if _is_file(which):
             return self.public(which).key_id
         ids = {key.key.key_id for issuer in self.keyring.issuers for key in issuer.keys}
-        matches = sorted(identity for identity in ids if len(which) >= _MIN_PREFIX and identity.startswith(which))
+        matches = self._named_ids(which)
+        if matches and which in self.files.names():
+            # A trusted key that is stored here under the same name may be the one that is meant.
+            matches |= ids & {self._local.claimed_public(which).key_id}
+        if not matches:
+            matches = {identity for identity in ids if len(which) >= _MIN_PREFIX and identity.startswith(which)}
         if len(matches) > 1:
-            raise KeyAmbiguous(f"{len(matches)} keys start with {which}", hint="write more of it")
+            raise KeyAmbiguous(f"{len(matches)} trusted keys are meant by {which}", hint="write more of the id")
         if not matches:
             raise KeyNotTrusted(
-                "no key here has this name, and no trusted key has an id that starts with it",
+                "no trusted key has this name, or an id that starts with it",
                 at=which[:80],
                 hint="'ctx keys list' prints the ids",
             )
-        return matches[0]
-
-    def _open_signer(self, data: bytes, at: str) -> Ed25519Signer:
-        passphrase = self._passphrase() if b"BEGIN ENCRYPTED " in data else None
-        return signer_from_pem(data, passphrase, at=at)
+        return matches.pop()
 
 
 def _origin_of(store_id: str) -> str:
@@ -342,7 +321,11 @@ def _check_changes(changes: Sequence[Change]) -> None:
 
 def keyring_name(which: str) -> str:
     """Return the name of a key for a keyring: its name here, or its file's; empty if that is no name."""
-    stem = os.path.basename(which).removesuffix(".pub").removesuffix(".pem") if _is_file(which) else which
+    stem = (
+        os.path.basename(which).removesuffix(".pub").removesuffix(".pem").removesuffix(".key")
+        if _is_file(which)
+        else which
+    )
     return stem if _NAME.fullmatch(stem) else ""
 
 

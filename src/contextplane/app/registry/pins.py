@@ -4,8 +4,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from msgspec.structs import replace
+
 from contextplane.app.packs.files import official_number
 from contextplane.app.registry.catalogs import catalogs_on_record
+from contextplane.app.registry.resolve import judgement
 from contextplane.app.registry.session import RegistrySession, SignedBy, retry_conflicts
 from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import Overlay
@@ -32,6 +35,7 @@ from contextplane.registry.pin import (
     OverlayElsewhere,
     PassedOver,
     check_fit,
+    check_overlay_issuer,
     check_pin,
     check_promotion,
     check_usable,
@@ -44,13 +48,14 @@ from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import GoldenResult, golden_report
 from contextplane.registry.resolution import CatalogSnapshot
 from contextplane.registry.streams import PINS, NameInvalid, aliases_stream, environment_stream, pins_stream
+from contextplane.registry.version_state import VersionState
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
-from contextplane.trust.verify import TrustContext
+from contextplane.trust.verify import TrustContext, verify
 
 __all__ = [
     "PinResult",
     "drop_alias",
-    "environments_pinning",
+    "find_pinned",
     "pin_version",
     "promote",
     "roll_back",
@@ -102,12 +107,20 @@ def pin_version(session: RegistrySession, environment: str, ref: PackRef, by: Si
         doubtful = held is not None and last is not None and is_doubtful(held, last, reader.keyrings.now.issuers)
         if before == ref and not doubtful:
             return PinResult(environment=environment, ref=ref, digest=version.digest, before=before, overlays=overlays)
-        _check_fit(session, state, artifact)
+        problem = _serving_problem(session, writer, state, version)
+        if problem is not None:
+            raise problem
         change = Pinned(kind=artifact.kind, id=ref.pack_id, version=ref.version, digest=str(version.digest), pins=_NONE)
         appended = writer.append([PlannedChange(stream=stream, change=change, reason=by.reason)])
     return PinResult(
         environment=environment, ref=ref, digest=version.digest, before=before, appended=appended, overlays=overlays
     )
+
+
+def find_pinned(session: RegistrySession, environment: str, base_id: str, overlay: str | None = None) -> PackRef:
+    """Return the version of an id that an environment pins; `overlay`: that of one of its overlays."""
+    with session.read() as reader, _overlay_hint(reader, environment, base_id):
+        return ref_of(find_pin(reader.pins(environment, base_id), overlay or base_id))
 
 
 @retry_conflicts
@@ -201,14 +214,6 @@ def promote(session: RegistrySession, environment: str, base_id: str, by: Signed
     return PinResult(environment=environment, ref=version.ref, digest=version.digest, appended=appended)
 
 
-def environments_pinning(session: RegistrySession, ref: PackRef) -> tuple[str, ...]:
-    """List the environments that pin a version of a pack or a catalog."""
-    with session.read() as reader:
-        names = [name for name in reader.names(PINS) if name.endswith(f"/{ref.pack_id}")]
-        environments = [name.removeprefix(PINS).partition("/")[0] for name in names]
-        return tuple(environment for environment in environments if reader.pins(environment, ref.pack_id).base == ref)
-
-
 @retry_conflicts
 def set_alias(session: RegistrySession, ref: PackRef, alias: str, by: SignedBy) -> None:
     """Set an alias of a version, a name for people. It names one version at a time."""
@@ -238,17 +243,18 @@ def set_protection(session: RegistrySession, environment: str, *, protected: boo
 
 
 def _serving_problem(
-    session: RegistrySession, writer: RegistryWriter, state: PinState, pin: Pin
+    session: RegistrySession, writer: RegistryWriter, state: PinState, pin: Pin | VersionState
 ) -> ContextPlaneError | None:
     """Return why no new run would get a version if it was pinned in this state; None if runs would get it."""
     reader = writer.reader
     snapshot = CatalogSnapshot(OpenRegistry(reader=reader, newest=writer.newest), session.platform.objects.get)
     trust_context = TrustContext(keyring=reader.keyrings.now, check=reader.check, now=writer.now)
-    problem = serving_problem(ref_of(pin), snapshot, trust_context)
+    ref, digest = (pin.ref, pin.digest) if isinstance(pin, VersionState) else (ref_of(pin), Digest.parse(pin.digest))
+    problem = serving_problem(ref, snapshot, trust_context, judgement(session))
     if problem is not None:
         return problem
     try:
-        _check_fit(session, state, session.artifact(Digest.parse(pin.digest)))
+        _check_fit(session, reader, state, session.artifact(digest), trust_context)
     except ContextPlaneError as error:
         return error
     return None
@@ -279,8 +285,10 @@ def _overlay_hint(reader: RegistryReader, environment: str, base_id: str) -> Ite
         raise
 
 
-def _check_fit(session: RegistrySession, state: PinState, artifact: Candidate) -> None:
-    """Check that the pack and the overlays fit together as they will be pinned."""
+def _check_fit(
+    session: RegistrySession, reader: RegistryReader, state: PinState, artifact: Candidate, trust_context: TrustContext
+) -> None:
+    """Check that the pack and the overlays fit together as they will be pinned, and are for one tenant."""
     held = {overlay.id: overlay for overlay in state.pins.overlays}
     if isinstance(artifact.document, Overlay):
         if state.pins.base is None:
@@ -295,6 +303,15 @@ def _check_fit(session: RegistrySession, state: PinState, artifact: Candidate) -
     else:
         base, overlays = artifact, list(_pinned_artifacts(session, held.values()))
     check_fit(base, overlays, state.environment, identify=official_number)
+    for overlay in overlays:
+        version = reader.version(overlay.ref)
+        verified = verify(
+            session.platform.objects.get(Digest.parse(version.publication.envelope)),
+            overlay.data,
+            issuer=overlay.issuer,
+            trust_context=replace(trust_context, witnessed=version.published_at),
+        )
+        check_overlay_issuer(verified, base, trust_context.keyring)
 
 
 def _pinned_artifacts(session: RegistrySession, pins: Iterable[Pin]) -> Iterator[Candidate]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from contextplane import __version__
 from contextplane.app.packs.files import official_number
 from contextplane.app.registry.catalogs import published_catalogs
 from contextplane.app.registry.session import RegistrySession, SignedBy, retry_conflicts
@@ -16,6 +17,7 @@ from contextplane.ports.catalog import StreamConflict
 from contextplane.ports.keys import Signer
 from contextplane.registry.artifact_state import ArtifactState, Stage, refuse_transition
 from contextplane.registry.artifacts import ArtifactInvalid, Candidate, candidate
+from contextplane.registry.claims import recorded_name
 from contextplane.registry.errors import ArtifactUnknown, VersionUnknown
 from contextplane.registry.events import (
     Deprecated,
@@ -23,10 +25,12 @@ from contextplane.registry.events import (
     DraftListed,
     GoldenOutcome,
     Linted,
+    Published,
     Review,
     Revoked,
     Signed,
     Verdict,
+    VerifiedEvent,
     Withdrawn,
 )
 from contextplane.registry.merge import catalog_references, judge_with_catalogs, refs_of
@@ -50,7 +54,7 @@ from contextplane.registry.reviews import (
     check_reviewer,
     needed_roles,
 )
-from contextplane.registry.streams import artifact_stream, drafts_stream, predecessor, version_stream, versions_of
+from contextplane.registry.streams import artifact_stream, drafts_stream, version_stream
 from contextplane.registry.writer import AppendResult, PlannedChange
 from contextplane.trust.dsse import IN_TOTO, Envelope, Statement, make_envelope
 from contextplane.trust.keyring import IssuerNotFound
@@ -60,6 +64,7 @@ __all__ = [
     "Candidate",
     "candidate_in",
     "find_candidate",
+    "previous_version",
     "publish",
     "record_draft",
     "review",
@@ -111,12 +116,8 @@ def run_gates(
     """
     if catalogs:
         return judge_with_catalogs(artifact, catalogs, environment, official_number)
-    base: Json = None
-    if isinstance(artifact.document, Overlay):
-        with session.read() as reader:
-            known = versions_of(reader, artifact.document.base_pack_id)
-            newest = reader.version(known[-1]) if known else None
-        base = session.artifact(newest.digest).value if newest is not None else None
+    pack = _overlaid_pack(session, artifact)
+    base = pack.value if pack is not None else None
     return judge(artifact.kind, artifact.value, environment, base=base, identify=official_number)
 
 
@@ -136,8 +137,10 @@ def record_draft(
     shared = published_catalogs(session, catalogs)
     report = run_gates(session, artifact, environment, shared)
     reject_sensitive(report, at=str(artifact.ref))
-    before = _previous_version(session, artifact.ref)
-    data = gates_report(artifact.ref, artifact.digest, report, catalogs=catalog_references(shared))
+    before = previous_version(session, artifact.ref)
+    data = gates_report(
+        artifact.ref, artifact.digest, report, catalogs=catalog_references(shared), gates_version=__version__
+    )
     stream = artifact_stream(artifact.digest)
     # Only a report that passed is stored: no event names another.
     with session.write(signer, [artifact.data, data] if report.passed else [artifact.data]) as writer:
@@ -265,13 +268,17 @@ def publish(
                 ref=artifact.ref, digest=digest, stage=version.stage, golden=golden, golden_words="at that time"
             )
         shared = published_catalogs(session, refs_of(state.catalogs))
+        name = recorded_name(reader, artifact.ref.pack_id)
         release = Release(
             artifact=artifact,
             envelope=session.platform.objects.get(Digest.parse(state.envelope)) if state.envelope else b"",
             report=run_gates(session, artifact, environment, shared),
             golden=session.golden.run(artifact.ref, artifact.value, shared),
-            before=_previous_version(session, artifact.ref),
+            before=_published_document(session, name.newest(below=artifact.ref)),
             catalogs=catalog_references(shared),
+            base=_overlaid_pack(session, artifact),
+            gates_version=__version__,
+            name=name,
         )
     with session.write(by.signer, [release.report_data]) as writer:
         appended = publish_release(writer, release, by.reason)
@@ -317,12 +324,28 @@ def withdraw(session: RegistrySession, ref: PackRef, how: Stage, by: SignedBy) -
         return ActResult(ref=ref, digest=version.digest, stage=how, appended=appended)
 
 
-def _previous_version(session: RegistrySession, ref: PackRef) -> Candidate | None:
-    """Return the highest published version below `ref`, revoked ones included; None if there is none."""
+def previous_version(session: RegistrySession, ref: PackRef) -> Candidate | None:
+    """Return the highest version below `ref` that the owner of its id published; None if there is none.
+
+    Revoked versions are included.
+    """
     with session.read() as reader:
-        before = predecessor(reader, ref)
-        version = reader.version(before) if before is not None else None
-    return session.artifact(version.digest) if version is not None else None
+        before = recorded_name(reader, ref.pack_id).newest(below=ref)
+    return _published_document(session, before)
+
+
+def _overlaid_pack(session: RegistrySession, artifact: Candidate) -> Candidate | None:
+    """Return the newest version of the pack that an overlay is for; None if there is none."""
+    if not isinstance(artifact.document, Overlay):
+        return None
+    with session.read() as reader:
+        newest = recorded_name(reader, artifact.document.base_pack_id).newest()
+    return _published_document(session, newest)
+
+
+def _published_document(session: RegistrySession, event: VerifiedEvent | None) -> Candidate | None:
+    change = event.change if event is not None else None
+    return session.artifact(Digest.parse(change.digest)) if isinstance(change, Published) else None
 
 
 def _act_result(state: ArtifactState, appended: AppendResult | None, report: Report | None = None) -> ActResult:

@@ -49,12 +49,13 @@ class _StoredGoldenCases:
         self._session = session
 
     def run(self, ref: PackRef, value: Json, catalogs: Sequence[Candidate] = ()) -> GoldenResult:
+        from contextplane.app.token_counters import choose_counter
         from contextplane.evaluation.golden_release import run_published_cases
 
         with self._session.read() as reader:
             published = reader.version(ref).published
         report = self._session.platform.objects.get(Digest.parse(published.report)) if published is not None else None
-        return run_published_cases(report, ref, value, catalogs)
+        return run_published_cases(report, ref, value, catalogs, choose_counter)
 
 
 class _NoEvaluations:
@@ -86,6 +87,7 @@ class RegistrySession:
         self.origin = keys.origin
         self.golden: GoldenCases = golden or _StoredGoldenCases(self)
         self.evaluations: ReleaseGates = evaluations or _NoEvaluations()
+        self.judged: set[str] = set()  # publications whose claims were judged, and hold
         self._reader: RegistryReader | None = None
 
     @contextmanager
@@ -157,15 +159,10 @@ class RegistrySession:
         return read_artifact(self.platform.objects.get(digest))
 
     def candidate_digest(self, target: str) -> Digest:
-        """Return the digest of a recorded artifact: `sha256:...`, or `id@X.Y.Z` if that has a single draft.
-
-        Drafts that were withdrawn are left out.
-        """
+        """Return the digest of a recorded artifact: `sha256:...`, or `id@X.Y.Z` if that has a single draft."""
         if target.startswith(_DIGEST) and "@" not in target:
             return Digest.parse(target)
-        ref = PackRef.parse(target)
-        with self.read() as reader:
-            digests = reader.candidates(ref)
+        digests = self.drafts_of(PackRef.parse(target))
         if not digests:
             raise ArtifactUnknown("it is not recorded", at=target, hint="'ctx lint FILE --record' records it")
         if len(digests) > 1:
@@ -176,6 +173,11 @@ class RegistrySession:
                 details={"digests": [str(digest) for digest in sorted(digests)]},
             )
         return digests[0]
+
+    def drafts_of(self, ref: PackRef) -> list[Digest]:
+        """List the drafts of a version, without those that were withdrawn."""
+        with self.read() as reader:
+            return list(reader.candidates(ref))
 
     def named_version(self, text: str) -> PackRef:
         """Return the version that `id@X.Y.Z` or `id@ALIAS` names, or that `id@ENV` pins."""

@@ -171,8 +171,12 @@ def _signing_key_ids(session: RegistrySession, envelope: str, issuer: Issuer | N
 
 
 def read_version(session: RegistrySession, name: str) -> NamedFile:
-    """Read a version of the registry, or its only draft, as a file of its canonical bytes."""
+    """Read a version of the registry, its only draft, or a draft by its digest, in canonical form."""
+    from contextplane.app.registry.release import find_candidate
     from contextplane.authoring.source_file import require_pack
 
-    artifact = find_artifact(session, session.named_version(name))
+    if name.startswith("sha256:") and "@" not in name:
+        _, artifact = find_candidate(session, name)
+    else:
+        artifact = find_artifact(session, session.named_version(name))
     return require_pack(NamedFile(path=str(artifact.ref), file=read_json_file(artifact.data)))

@@ -42,13 +42,17 @@ from contextplane.authoring.diff.tree import (
 __all__ = [
     "adapter_added",
     "adapter_removed",
+    "argument_added",
     "argument_enum",
     "argument_equals",
     "argument_max",
     "argument_min",
     "argument_pattern",
+    "argument_removed",
     "argument_required",
     "argument_unless_approved",
+    "arguments_added",
+    "arguments_removed",
     "bundle_added",
     "call_limit",
     "call_limit_added",
@@ -323,6 +327,35 @@ def _intents(tree: Tree) -> frozenset[str]:
 
 def _intent_suffix(intents: frozenset[str]) -> str:
     return f" for {', '.join(sorted(intents))}" if intents else ""
+
+
+# --- the arguments that a capability lists ---
+
+
+def arguments_added(pair: Pair) -> Difference:
+    """Return the difference of a capability that lists its arguments from now on: calls have no others."""
+    listed = pair.new.items() if isinstance(pair.new, Mapping) else ()
+    words = ", ".join(_listed_argument(name, argument) for name, argument in listed)
+    return Difference(effect="changes", words=f"{pair.path[-2]} now lists its arguments: {words or 'none'}")
+
+
+def arguments_removed(pair: Pair) -> Difference:
+    return Difference(effect="changes", words=f"{pair.path[-2]} no longer lists its arguments")
+
+
+def argument_added(pair: Pair) -> Difference:
+    words = f"new argument {_listed_argument(pair.name, pair.new)} of {pair.path[-3]}"
+    return Difference(effect="changes", words=words)
+
+
+def argument_removed(pair: Pair) -> Difference:
+    return Difference(effect="changes", words=f"argument {pair.name} of {pair.path[-3]} is gone")
+
+
+def _listed_argument(name: str, argument: Tree) -> str:
+    """Describe an argument: `order_id (string, required)`."""
+    required = ", required" if part_at(argument, ("required",)) is True else ""
+    return f"{name} ({format_value(part_at(argument, ('type',)))}{required})"
 
 
 # --- constraints on an argument ---

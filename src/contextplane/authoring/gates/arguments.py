@@ -78,15 +78,10 @@ def _null_bounds(pack: Json, at: str) -> list[str]:
 
 def schemas_can_be_used(subject: Subject) -> Iterator[Violation]:
     """Every input_schema and output_schema is a self-contained JSON Schema of 2020-12 with fast patterns."""
-    for placed in subject.capability_specs:
-        spec = placed.spec
-        for field, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):
-            for place, problem in schema_problems(schema) if schema else ():
-                yield Violation(
-                    at=f"{placed.at}/{field}{place}",
-                    cause=f"the {field} of {placed.capability_id} {problem}",
-                    cure="fix it: it cannot check any call",
-                )
+    for at, placed, field, schema in subject.capability_schemas:
+        for place, problem in schema_problems(schema):
+            cause = f"the {field} of {placed.capability_id} {problem}"
+            yield Violation(at=f"{at}{place}", cause=cause, cure="fix it: it cannot check any call")
 
 
 def arguments_are_objects(subject: Subject) -> Iterator[Violation]:

@@ -11,8 +11,13 @@ from contextplane.authoring.evidence import attestable_names, evidence_names, pr
 from contextplane.authoring.gates.integrity import undeclared_name
 from contextplane.authoring.law import Law, Violation
 from contextplane.authoring.subject import Subject
+from contextplane.model.arguments import placed_constraints
 from contextplane.model.context_pack import DecisionSpec
+from contextplane.model.json.canonical import Json
+from contextplane.model.pack_layers import Rule
 from contextplane.model.terms import APPROVAL_MODES, ApprovalMode, at_most
+from contextplane.policy.logic.solver import path_of
+from contextplane.policy.logic.strict import operation
 
 if TYPE_CHECKING:
     from contextplane.model.pack_layers import Permission
@@ -20,6 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["LAWS"]
 
 _READS = APPROVAL_MODES[0]
+_REQUESTER = ("user.", "agent.", "tenant_id")
+"""How the facts begin that say who asks."""
+
+_EQUALITY = frozenset({"==", "==="})
 
 
 def _decisions_by_intent(subject: Subject) -> Mapping[str, Sequence[DecisionSpec]]:
@@ -59,11 +68,8 @@ def permission_intents_resolve(subject: Subject) -> Iterator[Violation]:
 
 def intents_can_use_their_tools(subject: Subject) -> Iterator[Violation]:
     """No intent is given a tool that writes and that none of its decisions can use."""
-    writing = [tool for tool in subject.exposed_tools if tool.mode != _READS]
-    if not writing:
-        return
     reach = _reach_by_intent(subject)
-    for tool in writing:
+    for tool in subject.writing_tools:
         intents = [intent for intent in tool.permission.intents or reach if intent in reach]
         beyond = [intent for intent in intents if not at_most(tool.mode, reach[intent])]
         if beyond:
@@ -89,12 +95,17 @@ def evidence_is_produced_for_the_intent(subject: Subject) -> Iterator[Violation]
         for spec in specs:
             for n, name in enumerate(spec.required_evidence):
                 permissions = by_name.get(name, ()) if name in only_tools else ()
-                if permissions and not any(intent in (each.intents or (intent,)) for each in permissions):
+                if permissions and not _is_permitted(intent, permissions):
                     yield Violation(
                         at=f"{subject.decisions[spec.decision_key][0]}/required_evidence/{n}",
                         cause=f"{name!r} is needed for {intent}, and no tool that gives it is permitted there",
                         cure=f"add {intent} to the intents of {permissions[0].permission_id}",
                     )
+
+
+def _is_permitted(intent: str, permissions: "Sequence[Permission]") -> bool:
+    """Whether one of the permissions is for the intent. Without intents, a permission is for all of them."""
+    return any(not permission.intents or intent in permission.intents for permission in permissions)
 
 
 def steps_are_permitted_for_the_intent(subject: Subject) -> Iterator[Violation]:
@@ -107,12 +118,80 @@ def steps_are_permitted_for_the_intent(subject: Subject) -> Iterator[Violation]:
     for at, template in subject.templates:
         for s, step in enumerate(template.steps):
             permissions = scopes.get(step.tool, [])
-            if permissions and not any(template.intent in (each.intents or (template.intent,)) for each in permissions):
+            if permissions and not _is_permitted(template.intent, permissions):
                 yield Violation(
                     at=f"{at}/steps/{s}/tool",
                     cause=f"{step.tool} is permitted, but not for {template.intent}",
                     cure=f"add {template.intent} to the intents of {permissions[0].permission_id}",
                 )
+
+
+def denied_requests_do_not_read_what_others_own(subject: Subject) -> Iterator[Violation]:
+    """No decision says on_deny: read beside a rule about ownership: a denied request could still read."""
+    # Tools stay only when every decision of the intent asks for it.
+    open_intents = [
+        (intent, specs)
+        for intent, specs in subject.compute_once(_decisions_by_intent).items()
+        if specs and all(spec.on_deny == "read" for spec in specs)
+    ]
+    for placed in subject.rules if open_intents else ():
+        if not _is_about_ownership(placed.rule):
+            continue
+        intent_by_decision: dict[str, str] = {}
+        for intent, specs in open_intents:
+            for spec in specs if not placed.intents or intent in placed.intents else ():
+                intent_by_decision.setdefault(spec.decision_key, intent)
+        for key, intent in intent_by_decision.items():
+            yield Violation(
+                at=f"{subject.decisions[key][0]}/on_deny",
+                cause=f"a denied {intent} keeps the tools that read, and {placed.rule.rule_id} is about who owns what",
+                cure="remove on_deny, unless all that these tools read is open to every requester",
+            )
+
+
+def _is_about_ownership(rule: Rule) -> bool:
+    """Whether a rule ties an argument, or a fact of the request, to a fact of the requester."""
+    effects = (rule.then, rule.otherwise) if rule.otherwise is not None else (rule.then,)
+    for effect in effects:
+        for placed in placed_constraints(effect.arg_constraints) if effect.arg_constraints else ():
+            if any(reference.path.startswith(_REQUESTER) for _, reference in placed.constraint.references):
+                return True
+    return _compares_with_requester(rule.condition)
+
+
+def _compares_with_requester(expression: Json) -> bool:
+    """Whether an expression asks if a fact equals one of the requester."""
+    if isinstance(expression, list):
+        return any(map(_compares_with_requester, expression))
+    if not isinstance(expression, dict):
+        return False
+    operator, operands = operation(expression)
+    paths = [path for path in map(path_of, operands) if path] if operator in _EQUALITY else []
+    if len(paths) == len(operands) and sum(path.startswith(_REQUESTER) for path in paths) == 1:
+        return True
+    return any(map(_compares_with_requester, expression.values()))
+
+
+def decisions_serve_intents_of_one_mode(subject: Subject) -> Iterator[Violation]:
+    """No decision serves intents that ask for different approval modes: each can use what the highest can."""
+    if len(subject.intents) == 1:
+        return
+    highest: dict[str, dict[str, ApprovalMode]] = {}
+    for placed in subject.effects:
+        key, mode = placed.of.rule.decision_binding, placed.effect.approval_mode
+        if key is None or mode is None or key not in subject.decisions:
+            continue
+        modes = highest.setdefault(key, {})
+        for intent in placed.of.intents or subject.intents:
+            modes[intent] = mode if at_most(modes.get(intent, mode), mode) else modes[intent]
+    for key, modes in highest.items():
+        lowest, most = (choose(modes, key=lambda intent: APPROVAL_MODES.index(modes[intent])) for choose in (min, max))
+        if modes[lowest] != modes[most]:
+            yield Violation(
+                at=f"{subject.decisions[key][0]}/approval_mode",
+                cause=f"{key} serves {lowest}, which asks for {modes[lowest]}, and {most}, for {modes[most]}",
+                cure=f"bind the rules of {lowest} to a decision of its own, of mode {modes[lowest]}",
+            )
 
 
 def evidence_is_not_attested_by_the_request(subject: Subject) -> Iterator[Violation]:
@@ -147,7 +226,21 @@ LAWS: tuple[Law[Subject], ...] = (
         check=steps_are_permitted_for_the_intent,
         about="restricted_permissions",
     ),
-    Law(gate="risk", code="tool_beyond_decisions", check=intents_can_use_their_tools, severity="warning"),
+    Law(
+        gate="risk",
+        code="denial_leaves_reading",
+        check=denied_requests_do_not_read_what_others_own,
+        severity="warning",
+        about="decisions_read_on_deny",
+    ),
+    Law(gate="risk", code="decision_modes_differ", check=decisions_serve_intents_of_one_mode, severity="warning"),
+    Law(
+        gate="risk",
+        code="tool_beyond_decisions",
+        check=intents_can_use_their_tools,
+        severity="warning",
+        about="writing_tools",
+    ),
     Law(
         gate="risk",
         code="evidence_attested_by_request",

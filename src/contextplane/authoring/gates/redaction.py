@@ -34,7 +34,7 @@ def redactions_are_known(subject: Subject) -> Iterator[Violation]:
 
 def marks_are_known(subject: Subject) -> Iterator[Violation]:
     """Every `x-redact` in a schema is true, false or the name of a redaction rule."""
-    for at, schema in _schemas(subject):
+    for at, _, _, schema in subject.capability_schemas:
         for place, mark in find_marks(schema):
             if isinstance(mark, bool) or (isinstance(mark, str) and mark in REDACTIONS):
                 continue
@@ -52,7 +52,7 @@ def redactions_can_act(subject: Subject) -> Iterator[Violation]:
     if not weak:
         return
     fields = FieldNames(_WEAK)
-    schemas = [schema for _, schema in _schemas(subject)]
+    schemas = [schema for *_, schema in subject.capability_schemas]
     acting = {
         fields.rule(name) for name in (*_fact_names(subject), *_property_names(schemas), *_argument_names(subject))
     }
@@ -75,15 +75,6 @@ def classified_data_is_redacted(subject: Subject) -> Iterator[Violation]:
             cause=f"the data is {classification}, and nothing is redacted from traces, exports and calls",
             cure="name what must be taken out in redaction_rules",
         )
-
-
-def _schemas(subject: Subject) -> Iterator[tuple[str, JsonSchema]]:
-    """Yield the schemas of the capabilities, each after its place."""
-    for placed in subject.capability_specs:
-        spec = placed.spec
-        for field, schema in (("input_schema", spec.input_schema), ("output_schema", spec.output_schema)):
-            if schema:
-                yield f"{placed.at}/{field}", schema
 
 
 def _property_names(schemas: list[JsonSchema]) -> Iterator[str]:

@@ -40,7 +40,7 @@ def tools_are_below_the_ceiling(subject: Subject) -> Iterator[Violation]:
 
 def destructive_tools_have_a_gate(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that is destructive names an approval gate."""
-    for tool in subject.exposed_tools:
+    for tool in subject.writing_tools:
         if tool.mode == "destructive" and not tool.permission.gate_ids:
             yield Violation(
                 at=tool.at,
@@ -51,9 +51,7 @@ def destructive_tools_have_a_gate(subject: Subject) -> Iterator[Violation]:
 
 def writes_require_idempotency(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that can change something needs an idempotency key, so a retry is harmless."""
-    for tool in subject.exposed_tools:
-        if tool.mode == "read_only":
-            continue
+    for tool in subject.writing_tools:
         constraint = tool.permission.arg_constraints.get(_IDEMPOTENCY)
         spec = tool.adapter.capability_specs.get(tool.permission.capability)
         # A key that an approval lifts may be absent, and one of a closed set is not new for each call.
@@ -90,7 +88,7 @@ def decisions_cover_their_tools(subject: Subject) -> Iterator[Violation]:
 
 def _acting_tools(subject: Subject) -> Mapping[str, ApprovalMode]:
     """Map each exposed tool that can do more than read to its approval mode."""
-    return {tool.capability_id: tool.mode for tool in subject.exposed_tools if tool.mode != APPROVAL_MODES[0]}
+    return {tool.capability_id: tool.mode for tool in subject.writing_tools}
 
 
 def _planned_above(subject: Subject) -> Iterator[tuple[str, ApprovalMode, str]]:
@@ -187,9 +185,9 @@ def destructive_capabilities_can_be_undone(subject: Subject) -> Iterator[Violati
 
 _APPROVAL_LAWS: tuple[Law[Subject], ...] = (
     Law(gate="risk", code="tool_above_ceiling", check=tools_are_below_the_ceiling, about="described_environment"),
-    Law(gate="risk", code="destructive_without_gate", check=destructive_tools_have_a_gate),
-    Law(gate="risk", code="write_without_idempotency", check=writes_require_idempotency),
-    Law(gate="risk", code="decision_below_tool", check=decisions_cover_their_tools),
+    Law(gate="risk", code="destructive_without_gate", check=destructive_tools_have_a_gate, about="writing_tools"),
+    Law(gate="risk", code="write_without_idempotency", check=writes_require_idempotency, about="writing_tools"),
+    Law(gate="risk", code="decision_below_tool", check=decisions_cover_their_tools, about="writing_tools"),
     Law(gate="risk", code="rule_above_decision", check=rules_stay_below_the_declared_maximum),
     Law(gate="risk", code="destructive_without_evidence", check=destructive_decisions_rest_on_evidence),
     Law(

@@ -173,10 +173,8 @@ def _first_places(document: DocumentTexts, matches: Callable[[str], Collection[s
 
 def writes_are_constrained(subject: Subject) -> Iterator[Violation]:
     """Every exposed capability that can change something bounds an argument besides the idempotency key."""
-    for tool in subject.exposed_tools:
+    for tool in subject.writing_tools:
         permission = tool.permission
-        if tool.mode == "read_only":
-            continue
         if any(
             bounds_value(constraint) for name, constraint in permission.arg_constraints.items() if name != _IDEMPOTENCY
         ):
@@ -230,7 +228,7 @@ TEXT_LAWS: tuple[Law[DocumentTexts], ...] = (
 LAWS: tuple[Law[Subject], ...] = (
     *TEXT_LAWS,
     Law(gate="security", code="endpoint_credentials", check=endpoints_carry_no_credentials),
-    Law(gate="security", code="write_unconstrained", check=writes_are_constrained),
+    Law(gate="security", code="write_unconstrained", check=writes_are_constrained, about="writing_tools"),
     Law(gate="security", code="adapter_wholly_exposed", check=no_large_adapter_is_wholly_exposed),
     Law(gate="security", code="tool_surface_wide", check=the_tool_surface_is_small, severity="warning"),
 )

@@ -4,6 +4,7 @@ A role may have any name: decisions name the roles of their owners. A typed role
 noted, because it may be a mistake.
 """
 
+import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -18,13 +19,15 @@ from contextplane.app.registry.key_changes import (
     tenant_role,
 )
 from contextplane.app.registry.keys import KeyStore
+from contextplane.app.registry.local_keys import create_standalone_key
 from contextplane.cli.exit import OK
+from contextplane.cli.keys.session import PassphraseSource
 from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, format_second
 from contextplane.cli.parser import Usage
 from contextplane.model.suggestion import closest_name
 
-__all__ = ["change_keys", "make_key"]
+__all__ = ["change_keys", "make_key", "make_standalone_key"]
 
 _TENANT = tenant_role("")
 _SHOWN = 16
@@ -61,6 +64,24 @@ def make_key(key_store: KeyStore, args: Namespace, output: CommandOutput) -> int
         output.line(f"It is not trusted yet. An owner trusts it with: {trust}")
     output.answer(made)
     return OK
+
+
+def make_standalone_key(args: Namespace, output: CommandOutput) -> int:
+    """Make a key in a file of its own. No store is opened."""
+    made = create_standalone_key(args.names[0], args.output, PassphraseSource(args.passphrase_fd, twice=True))
+    output.entry(made.key_id, f"Made key {clean(made.name)} in {clean(made.private)}. Keep this file to yourself.")
+    output.line(f"Send {clean(made.public)} to an owner of the store, and the id of the key by another way:")
+    output.line(f"  {made.key_id}")
+    output.line("The owner compares the id, and trusts the key with:")
+    output.line(f"  ctx keys trust ./{clean(os.path.basename(made.public))} --issuer ISSUER --role ROLE --key OWNER")
+    output.line(f"Then you sign with: --key {clean(_key_argument(args.output))}")
+    output.answer(made)
+    return OK
+
+
+def _key_argument(path: str) -> str:
+    """Return a path as `--key` takes it: with a separator, or it would be a name."""
+    return path if os.sep in path else os.path.join(os.curdir, path)
 
 
 def change_keys(key_store: KeyStore, args: Namespace, output: CommandOutput) -> int:

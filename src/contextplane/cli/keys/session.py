@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import ClassVar
 
 from contextplane.app.registry.keys import KeyStore
-from contextplane.app.session import LocalPrincipal
+from contextplane.app.session import LocalPrincipal, external_signer
 from contextplane.app.settings import signing_key
-from contextplane.cli.output import CommandOutput
+from contextplane.cli.output import CommandOutput, clean
 from contextplane.errors import ContextPlaneError, Family
 
 __all__ = ["PassphraseDiffers", "PassphraseSource", "local_principal", "note_clock_behind"]
@@ -26,25 +26,50 @@ class PassphraseDiffers(ContextPlaneError):
 
 
 class PassphraseSource:
-    """Gets the passphrase when a key is opened or made, and only then. `twice`: ask twice, for a new key."""
+    """Gets a passphrase when a key is opened or made, and only then. `twice`: ask twice, for a new key.
+
+    A passphrase from a file descriptor or from the environment is that of every key that a command opens.
+    """
 
     def __init__(self, fd: int | None, *, twice: bool) -> None:
         self._fd = fd
         self._twice = twice
+        self._line: bytes | None = None
 
     def __call__(self) -> bytes | None:
         """Return the passphrase; None if there is none, and no terminal to ask for it."""
+        return self._get("Passphrase: ")
+
+    def ask_for(self, name: str) -> bytes | None:
+        """Return the passphrase of a key, and name the key where a person is asked."""
+        return self._get(f"Passphrase of {clean(name)}: ")
+
+    def pin(self) -> bytes | None:
+        """Return the PIN of a token: that of the environment, else from where passphrases come.
+
+        A passphrase of the environment is never tried as a PIN: a few wrong ones lock a token.
+        """
+        from contextplane.app.settings import pkcs11_pin
+
+        return pkcs11_pin() or self._read_line() or (self._ask("PIN of the token: ") if sys.stdin.isatty() else None)
+
+    def _get(self, prompt: str) -> bytes | None:
         if self._fd is not None:
-            return _first_line(self._fd)
+            return self._read_line()
         from contextplane.app.settings import key_passphrase
 
         data = key_passphrase()
-        return data if data is not None or not sys.stdin.isatty() else self._ask()
+        return data if data is not None or not sys.stdin.isatty() else self._ask(prompt)
 
-    def _ask(self) -> bytes:
+    def _read_line(self) -> bytes | None:
+        if self._fd is not None and self._line is None:
+            self._line = _first_line(self._fd)
+        return self._line
+
+    def _ask(self, prompt: str) -> bytes:
         from getpass import getpass
 
-        passphrase = getpass("Passphrase: ")
+        passphrase = getpass(prompt)
         if self._twice and getpass("Again: ") != passphrase:
             raise PassphraseDiffers("the passphrases differ", hint="try again")
         return passphrase.encode(errors="surrogateescape")
@@ -65,7 +90,9 @@ def _first_line(fd: int) -> bytes:
 def local_principal(args: Namespace, *, new_key: bool = False) -> LocalPrincipal:
     """Return the principal of a command: the options say how its key is opened. Not every verb has them."""
     passphrase = PassphraseSource(getattr(args, "passphrase_fd", None), twice=new_key)
-    return LocalPrincipal(passphrase=passphrase, signing_key=signing_key())
+    return LocalPrincipal(
+        passphrase=passphrase, signing_key=signing_key(), external_signer=external_signer(passphrase.pin)
+    )
 
 
 def note_clock_behind(key_store: KeyStore, output: CommandOutput) -> None:

@@ -1,17 +1,38 @@
-"""Prints keys: `ctx keys list`, and the label of a key, which is the beginning of its id and its name."""
+"""Prints keys: `ctx keys list` and `public`, and the label of a key."""
 
+import os
+from argparse import Namespace
 from collections.abc import Mapping
 
 from contextplane.app.registry.keys import KeyStore
+from contextplane.app.registry.local_keys import keys_without_store, public_pem
 from contextplane.cli.exit import OK
+from contextplane.cli.keys.session import local_principal
 from contextplane.cli.output import CommandOutput, clean, format_second, quantity
+from contextplane.cli.store import store_session
 from contextplane.model.keys import Issuer, TrustedKey
 from contextplane.model.timestamp import Timestamp
 
-__all__ = ["key_label", "list_keys"]
+__all__ = ["key_label", "list_keys", "print_public_key"]
 
 _SHOWN = 16
 _COLOR = {"valid": "green", "not_yet_valid": "yellow", "expired": "red", "revoked": "red"}
+
+
+def print_public_key(args: Namespace, output: CommandOutput) -> int:
+    """Print the public key of the key that would sign. A store is opened only for a key that is in one."""
+    principal = local_principal(args)
+    is_elsewhere = (principal.external_signer or principal.signing_key) if args.key is None else os.sep in args.key
+    if is_elsewhere:
+        keys = keys_without_store(principal.passphrase, principal.signing_key, principal.external_signer)
+        public = public_pem(keys.signer(args.key))
+    else:
+        with store_session(output, principal, following=False) as session:
+            public = public_pem(session.keys.signer(args.key))
+    output.entry(public.key_id, public.pem.rstrip())
+    output.note(f"the id of this key is {public.key_id}")
+    output.answer(public)
+    return OK
 
 
 def list_keys(key_store: KeyStore, output: CommandOutput) -> int:

@@ -4,7 +4,15 @@ from argparse import ArgumentParser, Namespace
 from typing import Literal
 
 from contextplane.cli.exit import OK, REFUSED
-from contextplane.cli.output import CommandOutput
+from contextplane.cli.output import CommandOutput, clean
+from contextplane.cli.registry.confirmation import (
+    add_confirmation,
+    confirm,
+    print_lines,
+    show,
+    version_json,
+    version_lines,
+)
 from contextplane.cli.registry.session import (
     act_signer,
     add_reason,
@@ -61,18 +69,25 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of `ctx deprecate` and `ctx revoke`."""
     parser.add_argument("version", metavar="VERSION", help="id@X.Y.Z, or id@NAME")
     add_reason(parser, required=True)
+    add_confirmation(parser, digest=False)
     add_signing(parser)
 
 
 def withdraw(args: Namespace, output: CommandOutput, how: Literal["deprecated", "revoked"]) -> int:
-    """Withdraw a published version, and say where it is still pinned."""
+    """Withdraw a published version. If environments pin it, name them and ask first."""
     from contextplane.app.registry import release
-    from contextplane.app.registry.pins import environments_pinning
+    from contextplane.app.registry.preview import preview_version
     from contextplane.cli.registry.render import note_still_pinned, print_act
 
+    question = "Revoke this version?" if how == "revoked" else "Deprecate this version?"
     with registry_session(args, output) as session:
-        result = release.withdraw(session, session.named_version(args.version), how, act_signer(session, args))
-        environments = environments_pinning(session, result.ref)
-    print_act(result, output)
+        preview = preview_version(session, session.named_version(args.version))
+        names, environments = session.keys.names(), preview.pinned_in
+        loss = f"pinned in   {', '.join(map(clean, environments))}: new runs there are refused until another is pinned"
+        lines = tuple(version_lines(preview, names))
+        unshown = confirm(question, (*lines, loss), args, output) if environments else show(lines, output)
+        result = release.withdraw(session, preview.ref, how, act_signer(session, args))
+    print_lines(unshown, output)
+    print_act(result, output, preview=version_json(preview, names))
     note_still_pinned(environments, result.ref, output)
     return OK

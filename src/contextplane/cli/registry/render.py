@@ -55,8 +55,13 @@ _NEXT = {
 """The next command for an artifact that waits for no reviewer."""
 
 
-def print_act(result: ActResult, output: CommandOutput) -> None:
-    """Print the stage of an artifact after an act, and what it waits for."""
+def print_act(
+    result: ActResult, output: CommandOutput, *, name: str = "", preview: Mapping[str, object] | None = None
+) -> None:
+    """Print the stage of an artifact after an act, and what it waits for.
+
+    `name`: how a command names it, if not by its version. `preview`: what was shown before the act.
+    """
     output.line(f"{result.ref}  {output.paint(STAGE_COLOR[result.stage], result.stage)}  {result.digest}")
     if result.appended is None:
         output.line("Already done; nothing changed.")
@@ -70,7 +75,7 @@ def print_act(result: ActResult, output: CommandOutput) -> None:
     if result.stage == "reviewed" and needed > signed:
         output.line(f"Signatures: {signed} of {needed} required.")
     if result.stage in _NEXT and not result.missing:
-        output.line(output.paint("dim", f"Next: ctx {_NEXT[result.stage].format(ref=result.ref)}"))
+        output.line(output.paint("dim", f"Next: ctx {_next_command(result, name)}"))
     output.answer(
         {
             "ref": str(result.ref),
@@ -80,14 +85,31 @@ def print_act(result: ActResult, output: CommandOutput) -> None:
             "rejected": list(result.rejected),
             "signatures": {"given": signed, "needed": needed} if needed else None,
             "changed": result.appended is not None,
+            **({"preview": preview} if preview is not None else {}),
             **({"golden": result.golden, "golden_words": result.golden_words} if result.golden is not None else {}),
             **appended_json(result.appended),
         }
     )
 
 
-def print_pin(result: PinResult, done: str, output: CommandOutput, *, pinned: bool = True) -> None:
-    """Print a pin after an act; `done` is the verb of the sentence, `pinned` whether it is pinned now."""
+def _next_command(result: ActResult, name: str) -> str:
+    """Return the next command. Only a published version is always named by its number."""
+    text = str(result.ref) if result.stage == "published" or not name else name
+    return _NEXT[result.stage].format(ref=text)
+
+
+def print_pin(
+    result: PinResult,
+    done: str,
+    output: CommandOutput,
+    *,
+    pinned: bool = True,
+    preview: Mapping[str, object] | None = None,
+) -> None:
+    """Print a pin after an act; `done` is the verb of the sentence, `pinned` whether it is pinned now.
+
+    `preview`: what was shown before the act.
+    """
     before = f", instead of {result.before}" if result.before is not None and result.before != result.ref else ""
     overlays = f", with {', '.join(map(str, result.overlays))}" if result.overlays and pinned else ""
     output.line(f"{result.ref} {done} {clean(result.environment)}{before}{overlays}.")
@@ -113,6 +135,7 @@ def print_pin(result: PinResult, done: str, output: CommandOutput, *, pinned: bo
             "incidents": result.incidents,
             "passed_over": result.passed_over,
             "milliseconds": result.milliseconds,
+            **({"preview": preview} if preview is not None else {}),
             "golden": result.golden,
             "golden_words": result.golden_words,
             **appended_json(result.appended),

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from itertools import groupby
 
-from contextplane.app.packs.diff import Comparison, Effect, VersionClass
+from contextplane.app.packs.diff import Change, Comparison, Effect, VersionClass
 from contextplane.cli.output import CommandOutput, clean, quantity, shorten
 
-__all__ = ["comparison_json", "print_comparison"]
+__all__ = ["change_line", "comparison_json", "print_comparison"]
 
 _COLOR: dict[VersionClass, str] = {"patch": "dim", "minor": "green", "major": "yellow", "reject": "red"}
 _EFFECTS: dict[Effect, str] = {
@@ -32,8 +32,7 @@ def print_comparison(
     for layer, reasons in groupby(comparison.bump.reasons, lambda reason: reason[1].layer):
         output.line(f"{indent}{output.paint('bold', clean(layer or 'the whole'))}")
         for asks, change in reasons:
-            words = shorten(clean(change.words))
-            output.line(f"{indent}  {output.paint(_COLOR[asks], f'{asks:<6}')} {words} ({_EFFECTS[change.effect]})")
+            output.line(f"{indent}  {change_line(asks, change, output)}")
     if comparison.unsafe:
         reject = output.paint(_COLOR["reject"], "reject")
         output.line(
@@ -45,6 +44,12 @@ def print_comparison(
         )
         output.line(f"{indent}      {shorten(clean(finding.cause))}")
         output.line(f"{indent}      {output.paint('dim', '->')} {shorten(clean(finding.cure))}")
+
+
+def change_line(asks: VersionClass, change: Change, output: CommandOutput) -> str:
+    """Return a change in words, with its version class and its effect."""
+    words = shorten(clean(change.words))
+    return f"{output.paint(_COLOR[asks], f'{asks:<6}')} {words} ({_EFFECTS[change.effect]})"
 
 
 def comparison_json(comparison: Comparison) -> dict[str, object]:

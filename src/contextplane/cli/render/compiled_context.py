@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from contextplane.app.compile.context import CompiledCase, ContextItem, ItemChange, value_at
 from contextplane.cli.output import CommandOutput, clean
+from contextplane.cli.render.wrapped_line import LineHead, print_wrapped
 from contextplane.model.compiled_context import CompiledContext
 
-__all__ = ["LineHead", "one_line", "print_compiled", "print_item_changes", "print_override_effects", "print_wrapped"]
-
-_NARROW = 30
-"""With fewer columns than this beside the head, the words begin below it."""
+__all__ = ["one_line", "print_compiled", "print_item_changes", "print_override_effects"]
 
 _LONGEST = 150
 _LONGEST_TOOL = 1000
@@ -32,48 +30,10 @@ _LIST_MOST = 12
 """How many items of a kind are listed; the others are counted."""
 
 
-class LineHead:
-    """The head of a line as it is printed, its width without colours, and the column of continued words."""
-
-    def __init__(self, shown: str, width: int, below: int) -> None:
-        self.shown = shown
-        self.width = width
-        self.below = below
-
-
-def print_wrapped(head: LineHead, words: str, output: CommandOutput, color: str = "") -> None:
-    """Print a head and words as one line, or as many as the terminal needs."""
-    first, *others = _wrap(head, words, output)
-    output.line(f"{head.shown}{_paint(first, color, output)}".rstrip())
-    for line in others:
-        output.line(_paint(line, color, output))
-
-
 def one_line(text: str, longest: int = _LONGEST) -> str:
     """Return a text that stays on its line, cut if it is longer."""
     shown = clean(text)
     return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
-
-
-def _paint(text: str, color: str, output: CommandOutput) -> str:
-    return output.paint(color, text) if color and text else text
-
-
-def _wrap(head: LineHead, words: str, output: CommandOutput) -> list[str]:
-    if not output.out.isatty():
-        return [words]
-    import shutil
-    import textwrap
-
-    columns = shutil.get_terminal_size().columns
-    if head.width + len(words) <= columns:
-        return [words]
-    beside = columns - head.width >= _NARROW
-    hang = max(head.width, head.below) if beside else head.below
-    lines = textwrap.wrap(words, max(_NARROW, columns - hang), break_long_words=False, break_on_hyphens=False)
-    if not beside:
-        lines.insert(0, "")
-    return [lines[0], *(f"{'':{hang}}{line}" for line in lines[1:])]
 
 
 def print_override_effects(case: CompiledCase, overrides: str, output: CommandOutput) -> None:

@@ -4,6 +4,8 @@ VERSION is id@X.Y.Z, or id@NAME for an alias or for the version that an environm
 can no longer be pinned, and where it is pinned new runs are refused. This cannot be undone. A publisher of its issuer
 signs.
 
+If an environment pins the version, the command names the environment and asks first. A script confirms with --yes.
+
 Examples:
   ctx deprecate support@1.0.0 --reason "superseded"    deprecate a version
 """

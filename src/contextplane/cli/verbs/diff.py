@@ -4,10 +4,11 @@
                    first one is where the runs diverge. Steps are aligned: an inserted step is one difference. Texts are
                    shown as a unified diff, up to 1 MiB and 200 lines each, and 100 texts. Times, recorded indices and
                    parents are not compared.
-  context packs    a file (with a slash or an extension), id@X.Y.Z or id@NAME. Shows the changes of each layer, their
-                   effect on runs, the smallest version class that they need (patch, minor, major, or reject: it may
-                   not be published), and whether the new number is large enough. A change whose effect cannot be
-                   told counts as major; with --strict the status is then 10.
+  context packs    a file (with a slash or an extension), id@X.Y.Z, id@NAME, or sha256:<hash> for a draft if the other
+                   one is a file or a version. Shows the changes of each layer, their effect on runs, the smallest
+                   version class that they need (patch, minor, major, or reject: it may not be published), and whether
+                   the new number is large enough. A change whose effect cannot be told counts as major; with --strict
+                   the status is then 10.
   handoff packs    pk_<id>@3, or pk_<id> for the newest revision. Metadata is compared, then sections, refs and
                    diagrams by key: added, removed, changed, reordered.
 
@@ -69,10 +70,19 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 
 def _are_context_packs(*targets: "Target") -> bool:
-    """Whether each of them is a file or a version; refused where only one is."""
-    from contextplane.app.references import FileTarget, VersionTarget
+    """Whether each of them is a file or a version; refused where only one is.
+
+    Beside a file or a version, a digest is that of a draft.
+    """
+    from contextplane.app.references import FileTarget, RunTarget, VersionTarget
+    from contextplane.model.ids import Digest
 
     documents = [isinstance(target, FileTarget | VersionTarget) for target in targets]
+    if any(documents):
+        documents = [
+            document or (isinstance(target, RunTarget) and isinstance(target.ref, Digest) and not target.selector)
+            for document, target in zip(documents, targets, strict=True)
+        ]
     if any(documents) and not all(documents):
         from contextplane.cli.parser import Usage
 
@@ -219,15 +229,19 @@ def _diff_context_packs(args: Namespace, output: CommandOutput) -> int:
 
 def _read_context_packs(names: tuple[str, str], args: Namespace, output: CommandOutput) -> "list[NamedFile]":
     from contextplane.app.packs.files import read_pack_file
-    from contextplane.model.reference import names_file
+    from contextplane.app.references import FileTarget, resolve
 
-    if all(map(names_file, names)):
+    are_files = [isinstance(resolve(name, files=True), FileTarget) for name in names]
+    if all(are_files):
         return [read_pack_file(name) for name in names]
     from contextplane.app.registry.view import read_version
     from contextplane.cli.registry.session import registry_session
 
     with registry_session(args, output) as session:
-        return [read_pack_file(name) if names_file(name) else read_version(session, name) for name in names]
+        return [
+            read_pack_file(name) if is_file else read_version(session, name)
+            for name, is_file in zip(names, are_files, strict=True)
+        ]
 
 
 def _print_comparison(comparison: "Comparison", old: "NamedFile", new: "NamedFile", output: CommandOutput) -> None:

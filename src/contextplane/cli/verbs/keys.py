@@ -1,7 +1,9 @@
 """Create keys, and manage who may sign for an issuer.
 
   new KEY           create an Ed25519 key in .ctx/keys, encrypted with a passphrase. The first key of a store owns its
-                    keyring and is trusted at once for --issuer.
+                    keyring and is trusted at once for --issuer. With --standalone -o FILE, the key is created in
+                    FILE, and its public half in FILE.pub; no store is needed, and an owner of one trusts FILE.pub.
+  public            print the public key of the key that would sign, as PEM, for an owner to trust.
   list              list the trusted keys with their roles and times, and the keys stored here.
   trust KEY         trust a key for an issuer, or change its roles or times. --role lists all its roles; options that
                     are left out keep their values. --threshold sets how many keys must sign. A second issuer needs
@@ -15,12 +17,16 @@ Roles are owner (changes the keyring), publisher, operator, the reviewer roles a
 evaluation, tenant:<tenant_id>, and the owner_role of any decision. Every change signs the registry again, so a revoked
 key cannot backdate an act.
 
-KEY is the name of a key stored here, a PEM file of a public key, or the first digits of a trusted key's id. An owner's
-key signs changes: --key, else CTX_SIGNING_KEY (a PEM), else the only key here. Its passphrase is read from
---passphrase-fd or CTX_KEY_PASSPHRASE, or asked for. Passphrases and private keys are never printed.
+KEY is the name of a key, a PEM file of a public key, or the first digits of a trusted key's id. An owner's
+key signs changes: --key, else CTX_SIGNER (command:PROGRAM ARGS, or pkcs11:MODULE?token=LABEL&object=LABEL), else
+CTX_SIGNING_KEY (a PEM), else the only key here. Its passphrase is read from --passphrase-fd or CTX_KEY_PASSPHRASE, or
+asked for; the PIN of a token from CTX_PKCS11_PIN or --passphrase-fd, or asked for. A new passphrase has at least 12
+characters. Passphrases, PINs and private keys are never printed.
 
 Examples:
   ctx keys new alice --issuer acme                            create the owner's key
+  ctx keys new bob --standalone -o bob.key                    create a key where there is no store
+  ctx keys public > bob.pub                                   print the public key of the key that signs
   ctx keys list                                               show who is trusted
   ctx keys trust bob --issuer acme --role security            trust another key
   ctx keys rotate bob carol --overlap 30                      replace a key
@@ -36,13 +42,14 @@ __all__ = ["add_arguments", "run"]
 
 _SIGNING = frozenset({"key", "passphrase_fd"})
 _TAKES = {
-    "new": frozenset({"issuer", "passphrase_fd"}),
+    "new": frozenset({"issuer", "standalone", "output", "passphrase_fd"}),
+    "public": _SIGNING,
     "list": frozenset[str](),
     "trust": _SIGNING | {"issuer", "new_issuer", "role", "since", "until", "threshold"},
     "rotate": _SIGNING | {"overlap", "until"},
     "revoke": _SIGNING | {"since", "reason"},
 }
-_NAMES = {"new": 1, "list": 0, "trust": 1, "rotate": 2, "revoke": 1}
+_NAMES = {"new": 1, "public": 0, "list": 0, "trust": 1, "rotate": 2, "revoke": 1}
 _TAKEN = ("no KEY", "one KEY", "two, OLD and NEW")
 _OPTIONS = {"since": "from", "passphrase_fd": "passphrase-fd", "new_issuer": "new-issuer"}
 _MOST_DAYS, _MOST_KEYS, _DIGITS = 3650, 16, 4
@@ -53,6 +60,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "names", metavar="KEY", nargs="*", default=[], help="a key; two for rotate, OLD and NEW; none for list"
     )
+    parser.add_argument(
+        "--standalone",
+        action="store_true",
+        default=None,
+        help="new: make the key in a file of its own, without a store",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="new --standalone: the file for the key")
     parser.add_argument("--issuer", metavar="ISSUER", help="new, trust: the issuer that the key signs for")
     parser.add_argument(
         "--new-issuer", action="store_true", default=None, help="trust: --issuer may name an issuer without a key"
@@ -76,11 +90,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, output: CommandOutput) -> int:
     _check(args)
+    if args.standalone:
+        from contextplane.cli.keys.change import make_standalone_key
+
+        return make_standalone_key(args, output)
     from contextplane.cli.keys.change import change_keys, make_key
     from contextplane.cli.keys.session import local_principal, note_clock_behind
-    from contextplane.cli.keys.show import list_keys
+    from contextplane.cli.keys.show import list_keys, print_public_key
     from contextplane.cli.store import store_session
 
+    if args.what == "public":
+        return print_public_key(args, output)
     with store_session(output, local_principal(args, new_key=args.what == "new"), following=False) as session:
         key_store = session.keys
         if args.what == "list":
@@ -100,6 +120,12 @@ def _check(args: Namespace) -> None:
     for name in sorted(frozenset[str]().union(*_TAKES.values())):
         if getattr(args, name) is not None and name not in _TAKES[args.what]:
             raise Usage(f"argument --{_OPTIONS.get(name, name)}: not allowed with {args.what}", hint=hint)
+    if args.standalone and args.issuer is not None:
+        raise Usage(
+            "argument --issuer: not allowed with --standalone", hint="an owner names the issuer: 'ctx keys trust'"
+        )
+    if (args.standalone is None) != (args.output is None):
+        raise Usage("--standalone and -o FILE go together", hint=hint)
     needed = {"trust": "issuer", "revoke": "reason"}.get(args.what)
     if needed and getattr(args, needed) is None:
         raise Usage(f"the following arguments are required: --{needed}", hint=hint)

@@ -91,6 +91,8 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 
 def _print_result(result: "LintResult", output: CommandOutput, *, strict: bool) -> None:
+    from contextplane.cli.render.wrapped_line import LineHead, print_wrapped
+
     for applied in result.applied:
         change = applied.change
         output.line(
@@ -105,10 +107,9 @@ def _print_result(result: "LintResult", output: CommandOutput, *, strict: bool) 
     for line in _verdict(result, output, strict=strict):
         output.line(line)
     for placed in of_the_whole:
-        law = f"{placed.finding.gate}/{placed.finding.code}"
-        output.line(
-            output.paint("dim", f"skipped ({law}): {clean(placed.finding.cause)} -> {clean(placed.finding.cure)}")
-        )
+        head = f"skipped ({placed.finding.gate}/{placed.finding.code}): "
+        words = f"{clean(placed.finding.cause)} -> {clean(placed.finding.cure)}"
+        print_wrapped(LineHead(output.paint("dim", head), len(head), 4), words, output, "dim")
 
 
 def _is_of_the_whole(placed: "PlacedFinding") -> bool:

@@ -7,6 +7,9 @@ pinned onto its pack, and must apply to the version that is pinned there.
 Environments are protected: a version with an open refresh cannot be newly pinned in one. --open lifts that for ENV,
 --protect restores it.
 
+Before anything is signed, the command shows the version, its digest, and the version that it replaces in ENV. --digest
+refuses other bytes than these.
+
 With --alias, ENV is the alias. People can name the version by it; runs never start from an alias.
 
 Examples:
@@ -20,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput, clean
+from contextplane.cli.registry.confirmation import print_lines, show_version, version_json
 from contextplane.cli.registry.session import act_signer, add_reason, add_signing, registry_session
 
 if TYPE_CHECKING:
@@ -36,12 +40,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     what.add_argument("--alias", action="store_true", help="set an alias instead of pinning")
     what.add_argument("--open", action="store_true", help="let ENV pin versions with an open refresh")
     what.add_argument("--protect", action="store_true", help="undo --open")
+    parser.add_argument("--digest", metavar="SHA256", help="refuse other bytes than these: sha256:<hash>")
     add_reason(parser, required=False)
     add_signing(parser)
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.registry.pins import pin_version
+    from contextplane.app.registry.preview import preview_version
     from contextplane.cli.parser import Usage
     from contextplane.cli.registry.render import print_pin
 
@@ -55,8 +61,11 @@ def run(args: Namespace, output: CommandOutput) -> int:
         ref = session.named_version(args.version)
         if args.alias:
             return _set_alias(session, ref, args, output)
+        preview, names = preview_version(session, ref, args.environment), session.keys.names()
+        unshown = show_version(preview, names, args, output)
         result = pin_version(session, args.environment, ref, act_signer(session, args, "pinned"))
-    print_pin(result, "is pinned in", output)
+    print_lines(unshown, output)
+    print_pin(result, "is pinned in", output, preview=version_json(preview, names))
     return OK
 
 

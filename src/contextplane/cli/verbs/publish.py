@@ -13,6 +13,10 @@ bytes again changes nothing.
 --golden names a folder of golden cases ('ctx golden'). A case that drifted refuses the publication. The cases are kept
 with the version; a rollback or a refresh runs them again.
 
+Before anything is signed, the command shows the artifact: name, digest, author, gates, and what changed since the
+version that it follows. At a terminal it asks. A script confirms with --yes, or with --digest and the digest that it
+means; other bytes are refused.
+
 Examples:
   ctx publish refunds.yaml --key pub             publish a file
   ctx publish support@1.0.0 --golden golden      require its golden cases
@@ -22,6 +26,7 @@ from argparse import ArgumentParser, Namespace
 
 from contextplane.cli.exit import OK
 from contextplane.cli.output import CommandOutput
+from contextplane.cli.registry.confirmation import add_confirmation, confirm_release, print_lines, release_json
 from contextplane.cli.registry.session import (
     act_signer,
     add_reason,
@@ -39,16 +44,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--environment", metavar="FILE", help="a description of the target environment")
     parser.add_argument("--golden", metavar="DIR", help="golden cases that it must pass; they are kept with it")
     add_reason(parser, required=False)
+    add_confirmation(parser)
     add_signing(parser)
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.preview import preview_release
     from contextplane.app.registry.release import publish
     from contextplane.cli.registry.render import print_act
 
     with registry_session(args, output) as session:
-        result = publish(
-            session, release_target(args.target), act_signer(session, args, "published"), environment_description(args)
-        )
-    print_act(result, output)
+        environment = environment_description(args)
+        preview = preview_release(session, release_target(args.target), environment)
+        names = session.keys.names()
+        unshown = confirm_release(preview, "Publish these bytes?", names, args, output)
+        result = publish(session, str(preview.digest), act_signer(session, args, "published"), environment)
+    print_lines(unshown, output)
+    print_act(result, output, name=preview.name, preview=release_json(preview, names))
     return OK

@@ -4,8 +4,11 @@ VERSION is id@X.Y.Z, or id@NAME for an alias or for the version that an environm
 a warning. This cannot be undone, and no other bytes can ever be published under its id and number. A publisher of its
 issuer signs.
 
+If an environment pins the version, the command names the environment and asks first. A script confirms with --yes.
+
 Examples:
-  ctx revoke support@1.0.0 --reason "leaks order ids"    revoke a version
+  ctx revoke support@1.0.0 --reason "leaks order ids"          revoke a version
+  ctx revoke support@1.0.0 --reason "leaks order ids" --yes    revoke it also where it is pinned
 """
 
 from argparse import Namespace

@@ -21,13 +21,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.status import store_status
+    from contextplane.app.settings import from_environment
+    from contextplane.app.status import store_status, trust_root_summary
     from contextplane.cli.store import open_store
 
     with open_store(output) as platform:
         status = store_status(platform)
         tables = platform.catalog.tables() if args.tables else ()
         path, store_id = platform.home.path, platform.store_id
+    root = trust_root_summary(from_environment(), path)
     contents, registry, catalog_size = status.contents, status.registry, status.catalog_size
     output.line(f"store     {clean(path)}")
     output.line(f"id        {store_id or '(made by another program, and not writable)'}")
@@ -40,6 +42,11 @@ def run(args: Namespace, output: CommandOutput) -> int:
     if registry is not None:
         signed = f", last signed {registry.checkpoint}" if registry.checkpoint else ", and no checkpoint"
         output.line(f"registry  {quantity(registry.events, 'event')}{signed}")
+    for key_id in root.key_ids if root is not None else ():
+        output.line(f"root      key {key_id}")
+    if root is not None and (checkpoint := root.checkpoint) is not None:
+        signed = f", signed {checkpoint.time}" if checkpoint.time else ""
+        output.line(f"root      checkpoint of {clean(checkpoint.origin)}, {quantity(checkpoint.size, 'event')}{signed}")
     for moment in contents.lost:
         lost = f"lost      the catalog was lost and started again at {clean(moment)}: earlier events may be missing"
         output.failure_line(output.paint("yellow", lost))
@@ -56,6 +63,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
         "size": contents.size,
         "kinds": contents.kinds,
         "registry": registry,
+        "trust_root": root,
         "lost": contents.lost,
     }
     output.answer(answer | ({"tables": tables} if args.tables else {}))

@@ -85,10 +85,17 @@ def _print_results(results: "tuple[TableResult, ...]", output: CommandOutput) ->
             name = clean(outcome.name)
             if outcome.passed:
                 output.line(f"  {output.paint('green', 'ok')}    {name}")
+                _print_warnings(outcome.warnings, output)
                 continue
             output.failure_line(f"  {output.paint('red', 'FAIL')}  {name}  ({clean(result.where(outcome))})")
             for difference in outcome.differences:
                 output.failure_line(f"        {shorten(clean(difference))}")
+            _print_warnings(outcome.warnings, output)
+
+
+def _print_warnings(warnings: tuple[str, ...], output: CommandOutput) -> None:
+    for warning in warnings:
+        output.line(f"        {output.paint('yellow', 'warning')}: {shorten(clean(warning))}")
 
 
 def _print_coverage(coverage: "Coverage", output: CommandOutput) -> None:
@@ -131,6 +138,7 @@ def _answer(results: "tuple[TableResult, ...]", coverage: "tuple[Coverage, ...]"
                 "place": result.where(outcome),
                 "passed": outcome.passed,
                 "differences": outcome.differences,
+                "warnings": outcome.warnings,
                 "refused": outcome.refused or None,
             }
             for result in results

@@ -5,7 +5,8 @@
                        with the only output of the same base name. A renamed or moved file is unchecked.
   a handoff pack       pk_<id> or pk_<id>@3: every stored revision is hashed again and compared with its event, and the
                        history must be complete
-  a version            id@X.Y.Z: its bytes, signatures and reviews, and their place in the log
+  a version            id@X.Y.Z: its bytes, signatures and reviews, their place in the log, and what its publisher
+                       claims: gates, version number, owner of the id
 
 The result is one of:
   verified     status 0
@@ -13,9 +14,10 @@ The result is one of:
   unchecked    status 10: something could not be checked
   unknown      status 13: no sidecar, or its pack is not in the store
 
---registry verifies every event, the log, both trees and every checkpoint; and that nothing was rewritten, truncated,
-forked or rolled back since the highest checkpoint seen from here. --sign then signs a fresh checkpoint. --inclusion and
---consistency write a proof that can be checked without a store.
+--registry verifies every event, the log, both trees and every checkpoint; that what publishers claim holds, by running
+the gates over every version again; and that nothing was rewritten, truncated, forked or rolled back since the highest
+checkpoint seen from here. --sign then signs a fresh checkpoint. --inclusion and --consistency write a proof that can be
+checked without a store.
 
 Examples:
   ctx verify 3fa9          verify a run

@@ -62,7 +62,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 
 def _print_explanation(explanation: "Explanation", output: CommandOutput) -> None:
-    from contextplane.cli.render.compiled_context import LineHead, print_wrapped
+    from contextplane.cli.render.wrapped_line import LineHead, print_wrapped
 
     item = explanation.item
     states = _STATES.get(item.kind, _IN_OUT)
@@ -80,7 +80,7 @@ def _reasons_repeat_words(explanation: "Explanation") -> bool:
 
 
 def _print_counterfactuals(explanation: "Explanation", other: str, output: CommandOutput) -> None:
-    from contextplane.cli.render.compiled_context import LineHead, print_wrapped
+    from contextplane.cli.render.wrapped_line import LineHead, print_wrapped
 
     tried = quantity(explanation.tried, "changed request")
     stays = [after is not None and after.inside is explanation.item.inside for after in explanation.outcomes]
