@@ -168,10 +168,9 @@ def test_a_memory_that_others_can_write_is_not_believed(client: Client) -> None:
 
 def test_who_reads_while_another_writes_sees_what_he_sees_and_forgets_nothing(client: Client) -> None:
     before = client.size()
-    with client.here() as here:
-        with here.desk.read() as reader:
-            client.open_environment("test")
-            assert reader.environment("test").protected
+    with client.here() as here, here.desk.read() as reader:
+        client.open_environment("test")
+        assert reader.environment("test").protected
     assert client.size() == before + 1
 
 
