@@ -193,9 +193,7 @@ class AliasState(Value, frozen=True):
         """The version that the alias leads to, or led to."""
         version = change.version if isinstance(change, AliasSet) else None
         if isinstance(change, AliasDropped):
-            version = dict(self.aliases).get(change.alias)
-            if version is None:
-                raise AliasNotFound(f"no alias of {self.base_id} is called that", at=change.alias)
+            version = self._version_of(change.alias)
         return Scope(version=None if version is None else PackRef(self.base_id, version))
 
     def after_event(self, verified: VerifiedEvent) -> "AliasState":
@@ -206,13 +204,20 @@ class AliasState(Value, frozen=True):
                 aliases[change.alias] = change.version
                 (doubtful.add if verified.by.revoked else doubtful.discard)(change.alias)
             case AliasDropped():
+                self._version_of(change.alias)
                 doubtful.discard(change.alias)
-                aliases.pop(change.alias, None)
+                del aliases[change.alias]
             case _:
                 raise EventInvalid(f"{kind_of(change)} is no change of aliases", at=verified.event.subject)
         known = tuple(sorted(aliases.items()))
         state = replace(self, seq=verified.event.seq, head=verified.digest, aliases=known)
         return replace(state, doubtful=tuple(sorted(doubtful)))
+
+    def _version_of(self, alias: str) -> str:
+        version = dict(self.aliases).get(alias)
+        if version is None:
+            raise AliasNotFound(f"no alias of {self.base_id} is called that", at=alias)
+        return version
 
 
 DEFAULT_MAX_AGE = 30 * 24 * 3600

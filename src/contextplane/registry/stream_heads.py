@@ -44,6 +44,7 @@ HEAD_NODES = "registry/heads/"
 
 _END = re.compile(r"([1-9][0-9]{0,15}) ([0-9a-f]{64})")
 _CHILD = re.compile(r"(\S) ([A-Za-z0-9+/]{43}=)")
+_MIN_BRANCHES = 2  # a node without an end is where names part
 
 
 class StreamCut(ContextPlaneError):
@@ -301,7 +302,7 @@ def _read_node(nodes: HeadNodesView, expected: bytes, first: str) -> _Node:
     children = [_CHILD.fullmatch(line) for line in lines]
     keys = [child[1] for child in children if child is not None]
     if (
-        (end is None and end_line)
+        (end is None and (end_line or len(keys) < _MIN_BRANCHES))
         or len(keys) != len(lines)
         or keys != sorted(set(keys))
         or any(character.isspace() for character in label)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from contextplane.app.init import init
 from contextplane.app.registry.audit import audit_registry
 from contextplane.app.registry.fsck import registry_comparison, registry_indexing, registry_retention
 from contextplane.app.repair import open_repaired
@@ -15,6 +16,7 @@ from contextplane.app.status import registry_summary
 from contextplane.model.catalog import IndexedObject
 from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import NO_TIME
+from contextplane.registry.stream_heads import HEAD_NODES
 from contextplane.registry.streams import CHECKPOINTS, REGISTRY
 from contextplane.store.damage import FsckFinding
 from contextplane.store.fsck import fsck
@@ -38,6 +40,11 @@ def findings(here: Office) -> list[FsckFinding]:
 
 def fsck_states(here: Office) -> set[tuple[str, str]]:
     return {(finding.state, finding.what) for finding in findings(here)}
+
+
+def checkpoints(here: Office) -> int:
+    with here.desk.platform.catalog.read() as view:
+        return view.streams.head(CHECKPOINTS)
 
 
 def index(here: Office) -> dict[str, IndexedObject | None]:
@@ -124,23 +131,22 @@ def test_its_index_is_made_again_from_its_streams(settings: Settings) -> None:
 def test_a_rebuild_gives_no_blessing_to_what_is_not_signed(in_file: Settings) -> None:
     thief(in_file).cut(VERSION)
     with desk_in(in_file, Clock()) as there:
-        assert ("corrupt", CHECKPOINTS) in fsck_states(there)
+        assert ("corrupt", VERSION) in fsck_states(there)
     with open_repaired(in_file):
         pass
     with desk_in(in_file, Clock()) as there:
-        assert ("corrupt", CHECKPOINTS) in fsck_states(there)
-        assert code(lambda: there.stage("ctxpack.support@1.0.0")) == "registry_heads_damaged"
+        assert ("corrupt", VERSION) in fsck_states(there)
+        assert code(lambda: there.stage("ctxpack.support@1.0.0")) == "registry_stream_cut"
 
 
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("DELETE FROM event WHERE stream = 'registry/log' AND seq = 9", ("corrupt", "registry/log")),
+        ("DELETE FROM event WHERE stream = 'registry/log' AND seq = 18", ("corrupt", "registry/log")),
         ("DELETE FROM event WHERE stream = 'registry/checkpoints'", ("corrupt", CHECKPOINTS)),
         ("DELETE FROM event WHERE stream = 'trust/keyring' AND seq = 8", ("corrupt", "trust/keyring")),
         ("UPDATE event SET body = x'7b7d' WHERE stream = 'trust/keyring' AND seq = 1", ("corrupt", "trust/keyring")),
         ("DELETE FROM event", ("corrupt", "trust/keyring")),
-        ("DELETE FROM mark WHERE name = 'registry/heads/'", ("index", "registry/heads/")),
     ],
 )
 def test_what_is_wrong_with_its_structure_is_found(in_file: Settings, sql: str, expected: tuple[str, str]) -> None:
@@ -149,35 +155,69 @@ def test_what_is_wrong_with_its_structure_is_found(in_file: Settings, sql: str, 
         assert expected in fsck_states(there)
 
 
-def test_a_memory_that_cannot_be_read_leaves_open_whether_it_is_sound(in_file: Settings) -> None:
-    memory = Path(in_file.cwd) / ".ctx" / "keys" / "registry.json"
-    memory.write_bytes(b"{}")
+def test_any_node_of_the_ends_of_streams_that_is_missing_is_found(in_file: Settings) -> None:
+    catalog = thief(in_file)
+    nodes = catalog.ask("SELECT name, value FROM mark WHERE name LIKE ?", f"{HEAD_NODES}%")
+    assert nodes
     with desk_in(in_file, Clock()) as there:
+        for name, text in nodes:
+            catalog.run("DELETE FROM mark WHERE name = ?", name)
+            assert fsck_states(there) == {("index", name)}
+            catalog.run("INSERT INTO mark (name, value) VALUES (?, ?)", name, text)
+        assert findings(there) == []
+
+
+def test_an_event_of_a_draft_that_was_changed_is_found(in_file: Settings) -> None:
+    catalog = thief(in_file)
+    ((stream,),) = catalog.ask("SELECT DISTINCT stream FROM event WHERE stream LIKE 'registry/artifact%'")
+    assert isinstance(stream, str)
+    catalog.reword(stream, 2, b"2030", b"2031")
+    with desk_in(in_file, Clock()) as there:
+        assert [(state, what.partition("@")[0]) for state, what in fsck_states(there)] == [("corrupt", stream)]
+
+
+def test_a_node_that_belongs_to_no_end_of_a_stream_is_found(in_file: Settings) -> None:
+    thief(in_file).run(
+        "INSERT INTO mark SELECT name || '0', value FROM mark WHERE name LIKE ? LIMIT 1", f"{HEAD_NODES}%"
+    )
+    with desk_in(in_file, Clock()) as there:
+        ((state, what),) = fsck_states(there)
+    assert (state, what.startswith(HEAD_NODES)) == ("index", True)
+
+
+def test_a_memory_that_cannot_be_read_leaves_open_whether_it_is_sound(in_file: Settings) -> None:
+    with desk_in(in_file, Clock()) as there:
+        memory = Path(there.desk.platform.client_state.path)
+        memory.write_bytes(b"{}")
         assert fsck_states(there) == {("unreadable", str(memory))}
 
 
 def test_a_registry_that_waits_to_be_signed_anew_is_not_called_damaged_and_the_way_out_is_told(there: Office) -> None:
     there.change_keys(revoke(key_of("ops"), NO_TIME))
     (finding,) = findings(there)
-    assert (finding.state, finding.what) == ("unreadable", f"{CHECKPOINTS}@8")
+    assert (finding.state, finding.what) == ("unreadable", f"{CHECKPOINTS}@{checkpoints(there)}")
     assert finding.why.startswith("note_unsigned: the key that signed the newest checkpoint is revoked")
     assert "('ctx verify --registry --sign --key KEY'" in finding.why
 
 
 def test_a_checkpoint_that_no_trusted_key_signed_is_damage(in_file: Settings) -> None:
     checkpoint = Checkpoint(origin="x", size=1, root=bytes(32), time=NO_TIME, heads=bytes(32))
-    thief(in_file).put(CHECKPOINTS, 8, canonical(signed_checkpoint(checkpoint, key_of("mallory")).decode()))
     with desk_in(in_file, Clock()) as there:
-        assert fsck_states(there) == {("corrupt", f"{CHECKPOINTS}@8")}
+        newest = checkpoints(there)
+        thief(in_file).put(CHECKPOINTS, newest, canonical(signed_checkpoint(checkpoint, key_of("mallory")).decode()))
+        assert fsck_states(there) == {("corrupt", f"{CHECKPOINTS}@{newest}")}
 
 
 def test_a_store_says_in_a_line_what_its_registry_is(there: Office) -> None:
     summary = registry_summary(there.desk.platform)
     assert summary is not None
-    assert summary.events == 9
+    assert summary.events == 18  # 8 of them are changes of the keyring
     assert summary.checkpoint is not None
 
 
-def test_a_store_without_a_registry_says_nothing_of_one(here: Office) -> None:
-    assert registry_summary(here.desk.platform) is None
-    assert findings(here) == []
+def test_a_store_without_a_registry_says_nothing_of_one(tmp_path: Path) -> None:
+    settings = Settings(cwd=str(tmp_path))
+    init(settings)
+    with desk_in(settings, Clock()) as there:
+        assert registry_summary(there.desk.platform) is None
+        assert findings(there) == []

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
+from contextplane.adapters.files.client_state import ClientState
 from contextplane.adapters.files.disk import Disk
-from contextplane.adapters.files.key_files import FileKeys
 from contextplane.app.registry.audit import audit_registry, renew_checkpoint
 from contextplane.app.registry.memory import RegistryMemory
 from contextplane.app.registry.pins import set_protection
@@ -21,6 +22,7 @@ from contextplane.app.settings import Settings, from_environment
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.ports.catalog import Catalog, View
+from contextplane.registry.authority import environment_role
 from contextplane.registry.events import EnvironmentOpened
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.resolution import ResolveRequest
@@ -40,10 +42,10 @@ class Client:
         self.folder = folder
         self.clock = Clock()
         self.catalog = folder / ".ctx" / "catalog.db"
-        self.memory = folder / ".ctx" / "keys" / "registry.json"
         self.clock.moment += timedelta(days=1)
-        with office(folder):
-            pass
+        with office(folder) as made:
+            made.trust("ops", "operator", *map(environment_role, ("dev", "test", "prod", "other0", "other1")))
+            self.memory = Path(made.desk.platform.client_state.path)
 
     @contextmanager
     def here(self) -> Iterator[Office]:
@@ -58,6 +60,13 @@ class Client:
     def look(self) -> bool:
         with self.here() as here, here.desk.read() as reader:
             return reader.environment("dev").protected
+
+    def size(self) -> int:
+        """The size of the log that it saw last."""
+        with self.here() as here:
+            seen = here.desk.memory.load()
+        assert seen is not None
+        return seen.size
 
     def put_back(self, copy: Path) -> None:
         """An older catalog in the place of the newer one."""
@@ -74,16 +83,11 @@ def client(tmp_path: Path) -> Client:
 
 
 def test_the_highest_checkpoint_is_kept_where_only_its_owner_can_reach_it(client: Client) -> None:
-    with client.here() as here:
-        seen = here.desk.memory.load()
-    assert seen is not None
-    assert seen.size == 1
+    before = client.size()
     assert client.memory.stat().st_mode & 0o777 == 0o600
+    assert client.folder not in client.memory.parents  # who writes the store does not write this
     client.open_environment("test")
-    with client.here() as here:
-        after = here.desk.memory.load()
-    assert after is not None
-    assert after.size == 2
+    assert client.size() == before + 1
 
 
 def test_a_registry_that_was_rolled_back_is_refused_by_readers_and_writers(client: Client, tmp_path: Path) -> None:
@@ -126,6 +130,12 @@ def test_a_log_with_fewer_entries_than_are_signed_is_truncated(client: Client) -
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"note":"x"}', b'{"note":"\\ud800"}', b"\xff", b'{"note":"\xff"}'])
 def test_a_memory_that_is_none_is_told_of_and_not_begun_anew(client: Client, data: bytes) -> None:
     client.memory.write_bytes(data)
+    assert code(client.look) == "client_state_invalid"
+
+
+def test_a_checkpoint_that_is_none_is_told_of_and_not_begun_anew(client: Client) -> None:
+    with client.here() as here:
+        here.desk.platform.client_state.update(lambda memory: replace(memory, note="no checkpoint\n\n"))
     assert code(client.look) == "registry_memory_invalid"
 
 
@@ -140,10 +150,10 @@ def test_what_was_done_is_done_also_when_there_is_no_room_to_remember_it(client:
     """Whoever is told that it failed does it again; a rollback done twice would be another one."""
     before = client.memory.read_bytes()
     with client.here() as here:
-        folder = str(client.memory.parent)
-        here.desk.keys.files = FileKeys(folder, FullDisk())
-        here.desk.memory = RegistryMemory(here.desk.keys.files)
-        here.trust("ops2", "operator")
+        full = ClientState(str(client.memory.parent), str(client.folder / ".ctx"), FullDisk())
+        assert full.path == str(client.memory)
+        here.desk.memory = here.desk.keys.memory = RegistryMemory(full, here.desk.origin)
+        here.trust("ops2", "operator", environment_role("qa"))
         assert set_protection(here.desk, "qa", protected=False, by=here.by("ops2"))
         with here.desk.read() as reader:
             assert not reader.environment("qa").protected
@@ -153,17 +163,15 @@ def test_what_was_done_is_done_also_when_there_is_no_room_to_remember_it(client:
 
 def test_a_memory_that_others_can_write_is_not_believed(client: Client) -> None:
     client.memory.chmod(0o666)
-    assert code(client.look) == "key_file_exposed"
+    assert code(client.look) == "client_state_invalid"
 
 
 def test_who_reads_while_another_writes_sees_what_he_sees_and_forgets_nothing(client: Client) -> None:
-    with client.here() as here:
-        with here.desk.read() as reader:
-            client.open_environment("test")
-            assert reader.environment("test").protected
-        kept = RegistryMemory(here.desk.keys.files).load()
-    assert kept is not None
-    assert kept.size == 2
+    before = client.size()
+    with client.here() as here, here.desk.read() as reader:
+        client.open_environment("test")
+        assert reader.environment("test").protected
+    assert client.size() == before + 1
 
 
 def test_who_looks_at_the_keyring_while_another_changes_it_forgets_nothing(client: Client) -> None:
@@ -177,21 +185,20 @@ def test_who_looks_at_the_keyring_while_another_changes_it_forgets_nothing(clien
             quick.trust("another")
 
         quick.trust("one")
-        (client.memory.parent / "keyring.json").unlink()
+        client.memory.unlink()
         slow.desk.platform.catalog = cast("Catalog", SimpleNamespace(read=reading, close=catalog.close))
         known = slow.desk.keys.keyring
-        assert slow.desk.keys.memory.load().seq == known.seq + 1
+        assert slow.desk.platform.client_state.load().keyring_seq == known.seq + 1
 
 
 def test_a_lower_checkpoint_than_the_one_that_is_kept_changes_nothing(client: Client) -> None:
     with client.here() as here, here.desk.read() as reader:
         earlier = REGISTRY_LOG.newest_checkpoint(reader.streams, reader.keyrings, reader.check, here.desk.origin)
+        before = client.size()
         client.open_environment("test")
         here.desk.memory.save(earlier)
         here.desk.memory.save(None)
-        kept = here.desk.memory.load()
-    assert kept is not None
-    assert kept.size == 2
+    assert client.size() == before + 1
 
 
 def test_a_run_gets_what_is_pinned_and_by_that_its_client_knows_the_checkpoint(here: Office) -> None:
@@ -199,7 +206,7 @@ def test_a_run_gets_what_is_pinned_and_by_that_its_client_knows_the_checkpoint(h
     assert ends(here) == "ok"
     seen = here.desk.memory.load()
     assert seen is not None
-    assert seen.size == 9
+    assert seen.size == 18  # 8 changes of the keyring, and 10 events
     Stolen(Path(here.desk.platform.home.catalog)).cut("registry/pins/prod/ctxpack.support")
     assert ends(here) == "registry_stream_cut"
 

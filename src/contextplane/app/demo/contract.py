@@ -27,6 +27,7 @@ from contextplane.compiler.case import read_case
 from contextplane.errors import ContextPlaneError
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.ids import PackRef
+from contextplane.model.keys import LOG
 from contextplane.ports.keys import Signer
 from contextplane.registry.resolution import ResolveRequest
 from contextplane.runtime.published_source import pack_source
@@ -188,7 +189,7 @@ def _people(session: RegistrySession) -> tuple[Signer, dict[str, Signer]]:
     author = session.keys.signer("alice")
     people: dict[str, Signer] = {role: temporary_signer() for role in _REVIEWERS}
     changes = [
-        session.keys.key_trust(signer.public_key, _ISSUER, roles=(role, *_REVIEWERS[role]), name=_PEOPLE[role])
+        session.keys.key_trust(signer.public_key, _ISSUER, roles=(role, LOG, *_REVIEWERS[role]), name=_PEOPLE[role])
         for role, signer in people.items()
     ]
     session.keys.change(changes, author)

@@ -95,8 +95,15 @@ def _compare_registry(view: View, key_store: "KeyStore", seen: "Checkpoint | Non
     for problem in compare_ends(view, opened.newest):
         mended = problem.code == HeadsDamaged.code  # a rebuild mends these; what is signed it cannot mend
         yield FsckFinding(state="index" if mended else "corrupt", what=problem.at, why=problem.message)
-    for what, why in (*compare_objects(view), *compare_drafts(view, opened.reader)):
+    for what, why in compare_objects(view):
         yield FsckFinding(state="index", what=what, why=why)
+    try:
+        for what, why in compare_drafts(view, opened.reader):
+            yield FsckFinding(state="index", what=what, why=why)
+    except HeadsDamaged:
+        pass  # reported above
+    except ContextPlaneError as error:
+        yield FsckFinding(state="corrupt", what=error.at or _REGISTRY, why=_error_text(error))
 
 
 def _error_text(error: ContextPlaneError) -> str:

@@ -8,12 +8,12 @@ from functools import partial
 from typing import NamedTuple
 
 from contextplane.app.registry.keys import KeyStore, keyring_name
-from contextplane.model.keys import OWNER
+from contextplane.model.keys import LOG, OWNER, WITNESS
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.keys import Signer
 from contextplane.registry.artifact_state import REVIEW_ROLES
-from contextplane.registry.authority import OPERATOR, PUBLISHER
+from contextplane.registry.authority import OPERATOR, PUBLISHER, environment_role
 from contextplane.trust.clock import LAST_MOMENT
 from contextplane.trust.dsse import encode_base64
 from contextplane.trust.keyring import IssuerNotFound, TrustedKeys, WindowEmpty
@@ -25,13 +25,14 @@ __all__ = [
     "ROLES",
     "PlannedKeyChange",
     "TrustedKeys",
+    "environment_role",
     "plan_revocation",
     "plan_rotation",
     "plan_trust",
     "tenant_role",
 ]
 
-ROLES = (OWNER, PUBLISHER, OPERATOR, *REVIEW_ROLES)
+ROLES = (OWNER, PUBLISHER, OPERATOR, LOG, WITNESS, *REVIEW_ROLES)
 """The roles that `ctx` itself asks for. A pack may ask for any other, as the owner_role of a decision."""
 
 OVERLAP_DAYS = 30

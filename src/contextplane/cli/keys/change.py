@@ -13,6 +13,7 @@ from contextplane.app.registry.key_changes import (
     ROLES,
     PlannedKeyChange,
     TrustedKeys,
+    environment_role,
     plan_revocation,
     plan_rotation,
     plan_trust,
@@ -25,11 +26,13 @@ from contextplane.cli.keys.session import PassphraseSource
 from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, format_second
 from contextplane.cli.parser import Usage
+from contextplane.model.keys import LOG, OWNER, WITNESS
 from contextplane.model.suggestion import closest_name
 
 __all__ = ["change_keys", "make_key", "make_standalone_key"]
 
 _TENANT = tenant_role("")
+_ENVIRONMENT = environment_role("")
 _SHOWN = 16
 _CLOSE = 0.75
 
@@ -38,11 +41,13 @@ def _reject_empty_tenant(roles: Iterable[str]) -> None:
     """Refuse a role for a tenant that does not name the tenant."""
     if _TENANT in roles:
         raise Usage(f"argument --role: {_TENANT} names no tenant", hint=f"write {tenant_role('TENANT_ID')}")
+    if _ENVIRONMENT in roles:
+        raise Usage(f"argument --role: {_ENVIRONMENT} names no environment", hint=f"write {environment_role('NAME')}")
 
 
 def _owner_roles(roles: Iterable[str]) -> list[str]:
     """Return the roles that `ctx` itself does not ask for."""
-    return [role for role in roles if role not in ROLES and not role.startswith(_TENANT)]
+    return [role for role in roles if role not in ROLES and not role.startswith((_TENANT, _ENVIRONMENT))]
 
 
 def _owner_role_notes(roles: Iterable[str]) -> Iterator[str]:
@@ -95,6 +100,8 @@ def change_keys(key_store: KeyStore, args: Namespace, output: CommandOutput) -> 
     for line in _owner_role_notes(args.role or ()):
         output.line(line)
     if args.what == "trust":
+        if not _may_write(key_id, keyring):
+            output.note("without the role log it can write nothing to the registry: add --role log")
         for other in _namesakes(key_id, names):
             output.note(f"key {key_label(other, names)} has the same name; use the ids")
     later = args.what == "revoke" and args.since is not None and args.since > keyring.as_of
@@ -132,6 +139,12 @@ def _change_lines(args: Namespace, who: str, key_id: str, keyring: TrustedKeys) 
             "revoke": f"is revoked for {clean(issuer.name)} from {key.revoked_from} on",
         }
         yield f"Key {who} {changes[args.what]}"
+
+
+def _may_write(key_id: str, keyring: TrustedKeys) -> bool:
+    """Whether a key may sign the log, which every act needs, or is there for something else."""
+    keys = (issuer.key(key_id) for issuer in keyring.issuers)
+    return any({LOG, OWNER, WITNESS} & {*key.roles} for key in keys if key is not None)
 
 
 def _namesakes(key_id: str, names: Mapping[str, str]) -> list[str]:
