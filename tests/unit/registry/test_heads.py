@@ -357,7 +357,8 @@ def test_an_entry_that_is_kept_back_or_changed_is_told(log: tuple[list[str], int
 
 def test_entries_that_do_not_follow_each_other_are_refused() -> None:
     first, second, third = entries_of([A, A, A])
-    for shown in ([first, third], [second, second], [second, first], [first, replace(second, previous="0" * 64)]):
+    other, skipped = replace(second, previous="0" * 64), replace(second, seq=3)
+    for shown in ([first, third], [second, second], [second, first], [first, other], [first, skipped]):
         with pytest.raises(LogRewritten):
             check_chains(shown)
 
