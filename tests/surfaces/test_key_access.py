@@ -46,7 +46,6 @@ def test_keys_lie_where_only_their_owner_can_reach_them_and_encrypted(store: Pat
         ("keys", 0o004),
         ("keys/alice.key", 0o040),
         ("keys/alice.key", 0o002),
-        ("keys/keyring.json", 0o004),
     ],
 )
 def test_keys_that_others_can_reach_are_refused(store: Path, name: str, mode: int) -> None:

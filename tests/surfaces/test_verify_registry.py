@@ -61,10 +61,10 @@ def test_a_sound_registry_is_verified_in_a_few_lines(store: Path) -> None:
     assert (result.status, result.err) == (0, "")
     lines = result.out.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["Registry", "Checked", "Checkpoint", "Integrity"]
-    assert "9 entries, 3 subjects, 8 checkpoints" in lines[1]
+    assert "18 entries, 4 subjects, 16 checkpoints" in lines[1]
     assert lines[3].endswith("verified")
     report = answer(store)
-    assert (report["answer"], report["entries"], report["troubles"], report["signed"]) == ("verified", 9, [], False)
+    assert (report["answer"], report["entries"], report["troubles"], report["signed"]) == ("verified", 18, [], False)
 
 
 def test_whatever_is_wrong_is_told_with_its_place_and_ends_with_11(store: Path) -> None:
@@ -96,11 +96,11 @@ def test_a_fresh_checkpoint_is_signed_after_a_clean_verification_and_only_then(s
     before = answer(store)["checkpoint"]["time"]
     signed = answer(store, "--sign", "--key", "./ops.pem")
     assert (signed["signed"], signed["checkpoint"]["time"] > before) == (True, True)
-    assert answer(store)["checkpoints"] == 9
+    assert answer(store)["checkpoints"] == 17
     one_error_line(verify(store, "--sign", "--key", "./mallory.pem"), 11, "registry_signer_untrusted")
     thief(store).cut("registry/pins/prod/ctxpack.support")
     report = answer(store, "--sign", "--key", "./ops.pem")
-    assert (report["answer"], report["signed"], report["checkpoints"]) == ("modified", False, 9)
+    assert (report["answer"], report["signed"], report["checkpoints"]) == ("modified", False, 17)
 
 
 def check(*args: str, cwd: Path) -> tuple[int, str]:
@@ -112,7 +112,7 @@ def check(*args: str, cwd: Path) -> tuple[int, str]:
 
 def test_proofs_are_written_to_files_that_a_second_program_checks_without_a_store(store: Path, tmp_path: Path) -> None:
     held = answer(store, "--inclusion", PACK, "-o", str(tmp_path / "held"))
-    assert set(msgspec.json.decode((tmp_path / "held.entry").read_bytes())) == {"event", "seq", "stream"}
+    assert set(msgspec.json.decode((tmp_path / "held.entry").read_bytes())) == {"event", "previous", "seq", "stream"}
     assert check("inclusion", "held", "held.entry", held["vkey"], cwd=tmp_path) == (0, "proved")
     grown = answer(store, "--consistency", "4", "-o", str(tmp_path / "grown"))
     assert check("consistency", "grown", grown["old_root"], grown["vkey"], cwd=tmp_path) == (0, "proved")
@@ -155,12 +155,12 @@ def test_what_does_not_go_together_or_is_not_there_is_refused(
 
 
 def test_the_store_tells_of_its_registry_in_a_line(store: Path) -> None:
-    assert "registry  9 events, last signed 20" in ctx("status", cwd=store).out
+    assert "registry  18 events, last signed 20" in ctx("status", cwd=store).out
     assert ctx("fsck", cwd=store).status == 0
     thief(store).cut("registry/log")
     damaged = ctx("fsck", cwd=store)
     assert damaged.status == 1
-    assert "corrupt   registry/log  log_truncated: 8 entries, and 9 are signed" in damaged.out
+    assert "corrupt   registry/log  log_truncated: 17 entries, and 18 are signed" in damaged.out
 
 
 def test_one_version_is_verified_by_its_name(store: Path) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from contextplane.adapters.files.client_state import ClientState
     from contextplane.ports.pack_entries import ExecutionEntries
     from contextplane.ports.world import Clock
+    from contextplane.trust.trust_root import TrustRoot
 
 __all__ = [
     "Platform",
@@ -47,10 +48,10 @@ class Platform:
         catalog: Catalog,
         *,
         adopted: bool = False,
-        state_dir: str | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.home = home
-        self._state_dir = state_dir
+        self._settings = settings
         self.store_id = store_id
         self.catalog = catalog
         self.adopted = adopted
@@ -61,7 +62,14 @@ class Platform:
         """What this client remembers of the store, outside of it."""
         from contextplane.adapters.files.client_state import ClientState
 
-        return ClientState(self._state_dir, self.home.path)
+        return ClientState(None if self._settings is None else self._settings.state_dir, self.home.path)
+
+    @cached_property
+    def trust_root(self) -> "TrustRoot | None":
+        """What the user of this client trusts without having seen it here; None if they named nothing."""
+        from contextplane.app.trust_root import load_trust_root
+
+        return None if self._settings is None else load_trust_root(self._settings, self.home.path)
 
     @cached_property
     def entries(self) -> "ExecutionEntries":
@@ -133,16 +141,16 @@ def update_index(platform: Platform) -> None:
 
 
 def _make_platform(home: StoreDirectory, config: StoreConfig, settings: Settings) -> Platform:
-    database_url, state_dir = settings.database_url, settings.state_dir
+    database_url = settings.database_url
     if config.store_id:
-        return Platform(home, config.store_id, open_catalog(home, config, database_url), state_dir=state_dir)
+        return Platform(home, config.store_id, open_catalog(home, config, database_url), settings=settings)
     if not os.access(home.path, os.W_OK):
-        return Platform(home, "", SqliteCatalog.create(MEMORY, "")[0], state_dir=state_dir)
+        return Platform(home, "", SqliteCatalog.create(MEMORY, "")[0], settings=settings)
     from contextplane.app.init import adopt
 
     store_id = adopt(home, database_url)
     catalog = open_catalog(home, home.config(), database_url)
-    return Platform(home, store_id, catalog, adopted=True, state_dir=state_dir)
+    return Platform(home, store_id, catalog, adopted=True, settings=settings)
 
 
 def objects_without_catalog(settings: Settings) -> Objects:

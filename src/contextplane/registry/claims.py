@@ -26,6 +26,7 @@ from contextplane.model.json.parse import parse
 from contextplane.model.value import Value
 from contextplane.registry.artifacts import Candidate
 from contextplane.registry.events import CatalogReference, Published, VerifiedEvent
+from contextplane.registry.log import event_entry
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resolution import RegistrySnapshot, prove_event, read_publications
 from contextplane.registry.streams import LOG, VERSIONS, version_stream
@@ -238,8 +239,7 @@ def recorded_name(reader: RegistryReader, base_id: str) -> PublishedName:
         return stored is not None and (stored.seq, stored.body) == (index + 1, entry_body(entry))
 
     def is_logged(event: VerifiedEvent) -> bool:
-        place = event.event
-        return is_entry(place.entry, LogEntry(event=event.digest, seq=place.seq, stream=place.subject))
+        return is_entry(event.event.entry, event_entry(event))
 
     return PublishedName(read_publications(reader, base_id, is_entry), is_logged)
 

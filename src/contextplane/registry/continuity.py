@@ -31,6 +31,7 @@ __all__ = [
     "StreamSpan",
     "check_chains",
     "check_continuity",
+    "check_log",
     "entries_since",
     "prove_heads",
     "read_entry",
@@ -67,18 +68,12 @@ def check_continuity(
 
     The cost grows with the entries since, not with the log.
     """
-    if newest is None:
-        if seen is not None:
-            raise LogRolledBack(
-                f"it is empty, and {seen.size} entries were seen before", at=LOG, hint="restore the catalog from a copy"
-            )
-        return StreamHeads(nodes, EMPTY_ROOT)
-    shown = newest.checkpoint
     # (1) the same beginning
     if seen is not None:
-        is_older = seen.size < shown.size
-        tree = StreamTree(streams, TREE)
-        advance_checkpoint(seen, shown, consistency_proof(tree, seen.size, shown.size) if is_older else ())
+        check_log(streams, newest, seen)
+    if newest is None:
+        return StreamHeads(nodes, EMPTY_ROOT)
+    shown = newest.checkpoint
     if newest.is_first_format or seen is None or seen.keyring is None:
         # Ends that were signed in the first format are hashed in another way: all entries lead to those of now.
         return _prove_all(streams, nodes, newest)
@@ -86,6 +81,17 @@ def check_continuity(
     spans = check_chains(entries_since(streams, seen.size, seen.root, shown))
     prove_heads(nodes, seen.heads or EMPTY_ROOT, newest.heads, spans)
     return StreamHeads(nodes, newest.heads)
+
+
+def check_log(streams: StreamsView, newest: VerifiedCheckpoint | None, seen: Checkpoint) -> None:
+    """Refuse a log that does not begin with the entries that were seen. It reads O(log n) nodes."""
+    if newest is None:
+        raise LogRolledBack(
+            f"it is empty, and {seen.size} entries were seen before", at=LOG, hint="restore the catalog from a copy"
+        )
+    shown, tree = newest.checkpoint, StreamTree(streams, TREE)
+    is_older = seen.size < shown.size
+    advance_checkpoint(seen, shown, consistency_proof(tree, seen.size, shown.size) if is_older else ())
 
 
 def entries_since(streams: StreamsView, size: int, root: bytes, shown: Checkpoint) -> list[LogEntry]:

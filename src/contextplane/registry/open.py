@@ -13,7 +13,7 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.authority import KeyringHistory
-from contextplane.registry.continuity import check_continuity
+from contextplane.registry.continuity import check_continuity, check_log
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.stream_heads import HeadNodesView
@@ -41,12 +41,19 @@ class OpenRegistry(Value, frozen=True):
     newest: VerifiedCheckpoint | None
 
 
-def open_registry(
-    view: RegistryView, keys: TrustedKeys, check: SignatureCheck, *, origin: str, seen: Checkpoint | None
+def open_registry(  # noqa: PLR0913  what a client knows
+    view: RegistryView,
+    keys: TrustedKeys,
+    check: SignatureCheck,
+    *,
+    origin: str,
+    seen: Checkpoint | None,
+    root: Checkpoint | None = None,
 ) -> OpenRegistry:
     """Open the registry of a view.
 
-    `seen`: the highest checkpoint that the client knew before the view was opened.
+    `seen`: the highest checkpoint that the client knew before the view was opened. `root`: one that its user trusts,
+    whatever the client saw.
     """
     keyrings = KeyringHistory.of(view.streams, keys)
     # (1) signed, (2) and it matches the log
@@ -54,5 +61,7 @@ def open_registry(
     # (3) under the newest keyring
     REGISTRY_LOG.check_keyring(newest, keys)
     # (4) it continues what the client saw, (5) and the reader compares every stream with these
-    heads = check_continuity(view.streams, view.marks, newest, seen)
+    if root is not None and seen is not None:
+        check_log(view.streams, newest, root)
+    heads = check_continuity(view.streams, view.marks, newest, seen or root)
     return OpenRegistry(reader=RegistryReader(view.streams, keyrings, check, heads, seen=seen), newest=newest)

@@ -290,9 +290,13 @@ def _is_logged_first(reader: RegistryReader, stream: str, is_entry: Callable[[in
     stored = next(iter(reader.streams.read(stream)), None)
     if stored is None or stored.seq != 1:
         return False
-    entry = LogEntry(event=Digest.of(stored.body).hex, seq=1, stream=stream)
-    body = entry_body(entry)
-    return any(logged.body == body and is_entry(logged.seq - 1, entry) for logged in reader.streams.read(LOG))
+    digest = Digest.of(stored.body).hex
+    # As it is written now, and as it was in the first format.
+    entries = [LogEntry(event=digest, seq=1, stream=stream, previous=previous) for previous in ("", None)]
+    by_body = {entry_body(entry): entry for entry in entries}
+    return any(
+        logged.body in by_body and is_entry(logged.seq - 1, by_body[logged.body]) for logged in reader.streams.read(LOG)
+    )
 
 
 class _Nodes:

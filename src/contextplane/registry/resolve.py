@@ -26,9 +26,9 @@ from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.errors import WrongKind
 from contextplane.registry.events import Pin, VerifiedEvent
 from contextplane.registry.merge import MergeInput, merge_documents
-from contextplane.registry.pin_state import PinState, is_doubtful, ref_of
+from contextplane.registry.pin_state import EnvironmentState, PinState, is_doubtful, ref_of
 from contextplane.registry.resolution import Proof, RegistrySnapshot, Resolution, ResolveRequest, prove_event
-from contextplane.registry.streams import CHECKPOINTS, pins_stream
+from contextplane.registry.streams import CHECKPOINTS, environment_stream, pins_stream
 from contextplane.trust.checkpoint import Checkpoint, advance_checkpoint
 from contextplane.trust.clock import seconds_behind
 from contextplane.trust.compatibility import RuntimeCapabilities, check_compatibility
@@ -234,7 +234,8 @@ class _Resolver(Value, frozen=True):
         newest = self.snapshot.newest()
         if newest is None:
             raise CheckpointMissing("there is no checkpoint of the log", at=CHECKPOINTS)
-        self._refuse_stale(newest)
+        environment = self._environment()
+        self._refuse_stale(newest, environment.max_age)
         seen, shown = self.context.seen, newest.checkpoint
         proof = () if seen is None or seen.size > shown.size else self.snapshot.consistency(seen.size, shown.size)
         advance_checkpoint(seen, shown, proof)
@@ -244,10 +245,18 @@ class _Resolver(Value, frozen=True):
             events=tuple(prove_event(event, shown, self.snapshot) for event in events),
         )
 
-    def _refuse_stale(self, newest: VerifiedCheckpoint) -> None:
-        now, max_age = self.context.trust_context.now, self.context.max_age
-        if not self.is_new or max_age is None:
+    def _environment(self) -> EnvironmentState:
+        """The signed state of the environment. Its last event suffices."""
+        state = EnvironmentState(environment=self.request.environment)
+        last = self.snapshot.last(environment_stream(self.request.environment)) if self.is_new else None
+        return state if last is None else state.after_event(last)
+
+    def _refuse_stale(self, newest: VerifiedCheckpoint, allowed: int | None) -> None:
+        """Refuse a checkpoint that is too old by what the environment allows, or by what the client asks for."""
+        ages = [age for age in (allowed, self.context.max_age) if age is not None]
+        if not self.is_new or not ages:
             return
+        now, max_age = self.context.trust_context.now, min(ages)
         if seconds_behind(now, newest.time):
             raise ClockWentBackwards(
                 f"the clock shows {now}, and the registry has {newest.time}: its age is unknown",

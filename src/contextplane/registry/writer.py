@@ -138,7 +138,8 @@ class RegistryChanges(LogChanges, Protocol):
 class RegistryWriter:
     """Appends the events of one act, signed by one key, under the newest keyring.
 
-    `changes`: where they are written to. `seen`: the highest checkpoint that the client knew before.
+    `changes`: where they are written to. `seen`: the highest checkpoint that the client knew before. `root`: one that
+    its user trusts.
     """
 
     def __init__(  # noqa: PLR0913  what an act consists of
@@ -151,6 +152,7 @@ class RegistryWriter:
         now: Timestamp,
         origin: str,
         seen: Checkpoint | None = None,
+        root: Checkpoint | None = None,
     ) -> None:
         if keys.seq and keys.sealed is None:
             raise StoreNotSealed(
@@ -159,7 +161,7 @@ class RegistryWriter:
                 hint="an owner seals it: ctx verify --registry --sign --key OWNER",
             )
         # A registry that a reader would refuse is refused before anything is read from it.
-        opened = open_registry(changes, keys, check, origin=origin, seen=seen)
+        opened = open_registry(changes, keys, check, origin=origin, seen=seen, root=root)
         self.changes = changes
         self.newest = opened.newest
         """The newest checkpoint: before `append` the one that was there, after it the one that it signed."""

@@ -112,6 +112,8 @@ class Releases(Registry):
             until = Timestamp.parse("2030-02-01T01:00:00Z") if name == "short" else None
             self.keyring_change(trust(key_of(name), TENANT, *roles, until=until))
         self.keyring_change(trust(key_of("stranger"), "tenant_globex", since=day(1)))
+        for name in ("arch", "sec", "dat", "eva"):
+            self.keyring_change(trust(key_of(name), "tenant_globex", *PEOPLE[name]))
 
     def release(  # noqa: PLR0913  what a release consists of
         self,

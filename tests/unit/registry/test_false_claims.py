@@ -26,7 +26,7 @@ from contextplane.trust.verify import sign
 from tests.support.cases import cases
 from tests.unit.authoring.packs import EXAMPLE
 from tests.unit.registry.desk import CATALOG as DESK_CATALOG
-from tests.unit.registry.desk import ISSUER, NARROWER, OVERLAY, REVIEWERS, Office, code, version
+from tests.unit.registry.desk import ISSUER, NARROWER, OVERLAY, REVIEWERS, ROLES, Office, code, version
 from tests.unit.registry.releases import CATALOG, HERE, PACK, TENANT, Bent, Releases, Walk, envelope_of
 from tests.unit.registry.test_rogues import published, rogue
 from tests.unit.trust.world import key_of, trust
@@ -138,6 +138,8 @@ def test_a_name_of_another_issuer_is_found_by_everybody_and_its_owner_goes_on(he
     """Also below the versions of the owner, where nothing was to compare it with."""
     here.release(version("1.0.0"))
     here.trust("pub", "publisher", f"tenant:{ISSUER}", issuer=GLOBEX)
+    for name in ("arch", "sec", "dat", "eva"):
+        here.trust(name, *ROLES[name], issuer=GLOBEX)
     rogue = version("0.9.0", {"at": "/contract_meta/issuer", "value": GLOBEX})
     ref = Forger(here).publish(candidate(rogue))
     assert ends(here, ref) == everywhere("publish_name_taken")
@@ -291,6 +293,8 @@ def test_a_publication_that_was_spoilt_in_the_store_is_not_left_out() -> None:
 def of_other_tenant(here: Office) -> str:
     """An overlay by globex on a pack of acme, reviewed and signed."""
     here.trust("pub", "publisher", issuer=GLOBEX)
+    for name in ("arch", "sec", "dat", "eva"):
+        here.trust(name, *ROLES[name], issuer=GLOBEX)
     acted = here.record({**OVERLAY, "issuer": GLOBEX})
     here.review_all(str(acted.digest), acted.missing)
     here.sign(str(acted.digest))

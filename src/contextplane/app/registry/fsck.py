@@ -84,7 +84,9 @@ def _compare_registry(view: View, key_store: "KeyStore", seen: "Checkpoint | Non
         yield FsckFinding(state="corrupt", what=_KEYRING, why=_error_text(error))
         return
     try:
-        opened = open_registry(view, keys, key_store.check, origin=key_store.origin, seen=seen)
+        opened = open_registry(
+            view, keys, key_store.check, origin=key_store.origin, seen=seen, root=key_store.memory.root
+        )
     except ContextPlaneError as error:
         # A registry that needs a fresh checkpoint is closed: nothing of it is compared, and no damage is known.
         closed = "renewable" in error.details

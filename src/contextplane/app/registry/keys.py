@@ -115,7 +115,7 @@ class KeyStore:
         """What this client knows of the registry and the keyring from before."""
         from contextplane.app.registry.memory import RegistryMemory
 
-        return RegistryMemory(self.platform.client_state, self.origin)
+        return RegistryMemory(self.platform.client_state, self.origin, self.platform.trust_root)
 
     @cached_property
     def keyring(self) -> TrustedKeys:
@@ -130,7 +130,7 @@ class KeyStore:
         known = self.__dict__.get("keyring") or TrustedKeys(origin=self.origin)
         keys = follow_keyring(streams, known, self.check)
         if not known.seq:
-            self.memory.check_keyring(streams, keys)
+            self.memory.check_keyring(streams, keys, self.check)
         return keys
 
     @property

@@ -9,6 +9,7 @@ registry must continue.
 `RegistryResigner` signs the registry anew after a change of the keyring, among the same changes.
 """
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -25,10 +26,12 @@ from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
 from contextplane.trust.merkle_log import VerifiedCheckpoint
+from contextplane.trust.trust_root import TrustRoot, check_root
 
 __all__ = ["RegistryMemory", "RegistryMemoryInvalid", "RegistryResigner", "StoreReplaced"]
 
 _HINT = "the catalog was replaced; restore it from a copy"
+_MOST_JUDGED = 1024
 
 
 class RegistryMemoryInvalid(ContextPlaneError):
@@ -48,9 +51,16 @@ class StoreReplaced(ContextPlaneError):
 class RegistryMemory:
     """Loads and saves what is known of one store's registry."""
 
-    def __init__(self, state: ClientState, origin: str) -> None:
+    def __init__(self, state: ClientState, origin: str, root: TrustRoot | None = None) -> None:
         self._state = state
         self._origin = origin
+        self._root = root
+        self._judged: set[str] = set()
+
+    @property
+    def root(self) -> Checkpoint | None:
+        """The checkpoint that the user trusts; None if they named none."""
+        return None if self._root is None else self._root.checkpoint
 
     def load(self) -> Checkpoint | None:
         """Load the highest checkpoint that was saved; None if there is none."""
@@ -80,8 +90,24 @@ class RegistryMemory:
         if saved is None or _height(saved) < _height(verified.checkpoint):
             self._state.update(change)
 
-    def check_keyring(self, streams: StreamsView, keys: TrustedKeys) -> None:
-        """Refuse a keyring that lost or changed a part of the one that this client saw."""
+    @property
+    def judged(self) -> frozenset[str]:
+        """The publications whose claims this client judged, and that hold."""
+        return frozenset({*self._judged, *self._load().judged})
+
+    def save_judged(self, publications: Iterable[str]) -> None:
+        """Remember publications whose claims hold. The oldest are forgotten, and judged again one day."""
+        fresh = tuple(publication for publication in publications if publication not in self.judged)
+        if fresh:
+            self._judged.update(fresh)  # also where nothing can be remembered
+            self._state.update(
+                lambda memory: replace(memory, origin=self._origin, judged=(*memory.judged, *fresh)[-_MOST_JUDGED:])
+            )
+
+    def check_keyring(self, streams: StreamsView, keys: TrustedKeys, check: SignatureCheck) -> None:
+        """Refuse a keyring that lost or changed a part of the one that this client saw, or is not of its root."""
+        if self._root is not None:
+            check_root(self._root, [event.body for event in streams.read(STREAM)], check)
         memory = self._load()
         if keys.seq < memory.keyring_seq:
             raise KeyringRolledBack(

@@ -232,12 +232,18 @@ def drop_alias(session: RegistrySession, base_id: str, alias: str, by: SignedBy)
 
 
 @retry_conflicts
-def set_protection(session: RegistrySession, environment: str, *, protected: bool, by: SignedBy) -> bool:
-    """Open an environment, or protect it again; return whether that changed anything."""
+def set_protection(
+    session: RegistrySession, environment: str, *, protected: bool, by: SignedBy, max_age: int | None = None
+) -> bool:
+    """Open an environment, or protect it again; return whether that changed anything.
+
+    `max_age`: how many seconds old the newest checkpoint may be for new traffic there; None: as it is.
+    """
     with session.write(by.signer) as writer:
-        if writer.reader.environment(environment).protected is protected:
+        state = writer.reader.environment(environment)
+        if state.protected is protected and max_age in {None, state.max_age}:
             return False
-        change = EnvironmentProtected() if protected else EnvironmentOpened()
+        change = EnvironmentProtected(max_age=max_age) if protected else EnvironmentOpened()
         writer.append([PlannedChange(stream=environment_stream(environment), change=change, reason=by.reason)])
         return True
 

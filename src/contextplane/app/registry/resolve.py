@@ -68,13 +68,15 @@ def resolve_request(
             max_age=max_age,
         )
         resolution = resolve(request, snapshot, context)
-    session.judged.update(resolution.judged)
+    session.memory.save_judged(resolution.judged)
     return resolution
 
 
 def judgement(session: RegistrySession, *, anew: bool = False) -> ClaimsJudgement:
     """How a session judges what publishers claim; `anew`: also what it judged before."""
-    return ClaimsJudgement(judge=judge_claims, gates=__version__, judged=frozenset[str]() if anew else session.judged)
+    return ClaimsJudgement(
+        judge=judge_claims, gates=__version__, judged=frozenset[str]() if anew else session.memory.judged
+    )
 
 
 def judge_claims(claims: PublicationClaims) -> tuple[ContextPlaneError, ...]:
@@ -91,7 +93,7 @@ def _open_snapshot(session: RegistrySession) -> Iterator[tuple[CatalogSnapshot, 
     seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
     with session.platform.catalog.read() as view:
         keys = session.keys.follow(view.streams)
-        opened = open_registry(view, keys, check, origin=session.origin, seen=seen)
+        opened = open_registry(view, keys, check, origin=session.origin, seen=seen, root=session.memory.root)
         session.memory.save(opened.newest)
         trust_context = TrustContext(keyring=keys, check=check, now=session.keys.clock)
         yield CatalogSnapshot(opened, session.platform.objects.get), trust_context, seen

@@ -87,7 +87,6 @@ class RegistrySession:
         self.origin = keys.origin
         self.golden: GoldenCases = golden or _StoredGoldenCases(self)
         self.evaluations: ReleaseGates = evaluations or _NoEvaluations()
-        self.judged: set[str] = set()  # publications whose claims were judged, and hold
         self._reader: RegistryReader | None = None
 
     @contextmanager
@@ -102,7 +101,7 @@ class RegistrySession:
         seen, _ = self.memory.load(), self.keys.keyring
         with self.platform.catalog.read() as view:
             keys = self.keys.follow(view.streams)
-            opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen)
+            opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen, root=self.memory.root)
             self.memory.save(opened.newest)
             with self._sharing(opened.reader):
                 yield opened.reader
@@ -141,6 +140,7 @@ class RegistrySession:
                     now=self.keys.clock,
                     origin=self.origin,
                     seen=seen,
+                    root=self.memory.root,
                 )
                 self.keys.behind = writer.behind
                 with self._sharing(writer.reader):

@@ -4,8 +4,9 @@ ENV is any name, such as dev, staging or prod. VERSION is id@X.Y.Z, or id@NAME f
 another environment pins. Only a published version that is not deprecated or revoked can be pinned. An overlay is
 pinned onto its pack, and must apply to the version that is pinned there.
 
-Environments are protected: a version with an open refresh cannot be newly pinned in one. --open lifts that for ENV,
---protect restores it.
+Environments are protected: a version with an open refresh cannot be newly pinned in one, and a run gets a version only
+if the registry was signed within the last 30 days. --open lifts both for ENV, --protect restores them. --max-age sets
+another age.
 
 Before anything is signed, the command shows the version, its digest, and the version that it replaces in ENV. --digest
 refuses other bytes than these.
@@ -16,9 +17,10 @@ Examples:
   ctx pin prod support@1.0.0               pin a version
   ctx pin prod support@staging             pin what staging pins
   ctx pin stable support@1.0.0 --alias     set an alias
+  ctx pin prod --protect --max-age 86400   runs need a registry that was signed within a day
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
+_DIGITS = 12
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("environment", metavar="ENV", help="the environment; with --alias, the alias")
@@ -40,9 +44,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     what.add_argument("--alias", action="store_true", help="set an alias instead of pinning")
     what.add_argument("--open", action="store_true", help="let ENV pin versions with an open refresh")
     what.add_argument("--protect", action="store_true", help="undo --open")
+    parser.add_argument(
+        "--max-age",
+        metavar="SECONDS",
+        type=_seconds,
+        help="with --protect: how old the newest checkpoint may be for runs in ENV",
+    )
     parser.add_argument("--digest", metavar="SHA256", help="refuse other bytes than these: sha256:<hash>")
     add_reason(parser, required=False)
     add_signing(parser)
+
+
+def _seconds(text: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text):
+        return int(text)
+    raise ArgumentTypeError(f"not a number of seconds: {text[:20]!r}")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
@@ -55,6 +71,8 @@ def run(args: Namespace, output: CommandOutput) -> int:
     if (args.version is None) is not changing:
         wrong = "--open and --protect take no VERSION" if changing else "no VERSION was named"
         raise Usage(wrong, hint="ctx pin ENV VERSION, or ctx pin ENV --open")
+    if args.max_age is not None and not args.protect:
+        raise Usage("--max-age goes with --protect", hint="ctx pin ENV --protect --max-age SECONDS")
     with registry_session(args, output) as session:
         if changing:
             return _set_protection(session, args, output)
@@ -82,10 +100,16 @@ def _set_protection(session: "RegistrySession", args: Namespace, output: Command
     from contextplane.app.registry.pins import set_protection
 
     changed = set_protection(
-        session, args.environment, protected=args.protect, by=act_signer(session, args, "declared")
+        session,
+        args.environment,
+        protected=args.protect,
+        by=act_signer(session, args, "declared"),
+        max_age=args.max_age,
     )
     state = "is protected: it takes no version" if args.protect else "is open: it also takes versions"
     output.line(f"{clean(args.environment)} {state} with an open refresh.")
+    if args.max_age is not None:
+        output.line(f"Runs there need a registry that was signed within {args.max_age} seconds.")
     if not changed:
         output.line("Already done; nothing changed.")
     output.answer({"environment": args.environment, "protected": args.protect, "changed": changed})
