@@ -23,6 +23,7 @@ from contextplane.registry.streams import origin_of
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter, draft_root
 from contextplane.store.event_stream import commit_recorded
 from contextplane.trust.keyring_stream import follow_keyring
+from contextplane.trust.merkle_log import VerifiedCheckpoint
 
 __all__ = ["AppendResult", "ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy"]
 
@@ -89,6 +90,8 @@ class RegistrySession:
         self.golden: GoldenCases = golden or _StoredGoldenCases(self)
         self.evaluations: ReleaseGates = evaluations or _NoEvaluations()
         self.judged: set[str] = set()  # publications whose claims were judged, and hold
+        self.newest: VerifiedCheckpoint | None = None
+        """The newest checkpoint of the registry that was opened last for reading."""
         self._reader: RegistryReader | None = None
 
     @contextmanager
@@ -105,7 +108,7 @@ class RegistrySession:
             keys = follow_keyring(view.streams, known, self.keys.check)
             opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen)
             self.memory.save(opened.newest)
-            self._reader = opened.reader
+            self._reader, self.newest = opened.reader, opened.newest
             try:
                 yield opened.reader
             finally:
