@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from contextplane.app.registry.keys import KeyStore
 from contextplane.app.registry.memory import RegistryMemory
@@ -23,7 +23,9 @@ from contextplane.registry.streams import origin_of
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter, draft_root
 from contextplane.store.event_stream import commit_recorded
 from contextplane.trust.keyring_stream import follow_keyring
-from contextplane.trust.merkle_log import VerifiedCheckpoint
+
+if TYPE_CHECKING:
+    from contextplane.trust.merkle_log import VerifiedCheckpoint
 
 __all__ = ["AppendResult", "ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy"]
 
