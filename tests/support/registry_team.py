@@ -35,7 +35,7 @@ PEOPLE: Mapping[str, tuple[str, ...]] = {
     "dat": ("data", LOG_ROLE),
     "eva": ("evaluation", "support_ops", LOG_ROLE),
     "pub": ("publisher", LOG_ROLE),
-    "ops": ("operator", LOG_ROLE),
+    "ops": ("operator", "environment:dev", LOG_ROLE),
     "guest": (),
 }
 """The keys of the issuer and their roles. `guest` is trusted, and has no role at all."""
