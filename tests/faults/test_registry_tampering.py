@@ -35,8 +35,6 @@ GROUPS = (
     "whole stores",
 )
 OPEN = {
-    "streams of subjects": "packs shows a part, and ends with 0",
-    "table mark": "packs shows a part, and ends with 0",
     "table root": "drafts are listed from an unsigned index",
     "whole stores": "the memory of a client lies in the store",
 }
