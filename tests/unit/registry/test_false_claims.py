@@ -16,7 +16,9 @@ from contextplane.model.json.canonical import canonical
 from contextplane.registry.artifacts import Candidate, candidate
 from contextplane.registry.claims import PublicationClaims, recorded_name
 from contextplane.registry.events import CatalogReference, Drafted, Linted, Published, Signed
-from contextplane.registry.reports import gates_report
+from contextplane.registry.publish import Release
+from contextplane.registry.publish import publish as publish_release
+from contextplane.registry.reports import GoldenResult, gates_report
 from contextplane.registry.resolution import ResolveRequest
 from contextplane.registry.reviews import needed_roles
 from contextplane.registry.streams import artifact_stream, version_stream
@@ -338,6 +340,31 @@ def test_an_overlay_of_another_tenant_is_not_published(here: Office) -> None:
     assert code(lambda: here.publish(of_other_tenant(here))) == "issuer_not_for_tenant"
     here.trust("pub", "publisher", f"tenant:{ISSUER}", issuer=GLOBEX)
     assert here.publish(str(candidate({**OVERLAY, "issuer": GLOBEX}).digest)).stage == "published"
+
+
+def test_an_overlay_is_published_only_with_the_pack_that_it_was_judged_with(here: Office) -> None:
+    here.release()
+    acted = here.record(OVERLAY)
+    here.review_all(str(acted.digest), acted.missing)
+    here.sign(str(acted.digest))
+    with here.desk.read() as reader:
+        envelope = here.desk.platform.objects.get(Digest.parse(reader.artifact(acted.digest).envelope))
+    assert acted.report is not None
+    release = Release(
+        artifact=here.desk.artifact(acted.digest),
+        envelope=envelope,
+        report=acted.report,
+        golden=GoldenResult(outcome="not_run", words="none"),
+        base=candidate(dict(EXAMPLE)),
+    )
+    here.release(version("1.1.0", NARROWER))
+
+    def late() -> None:
+        with here.desk.write(key_of("pub"), [release.report_data]) as writer:
+            publish_release(writer, release, "in a hurry")
+
+    assert code(late) == "stream_conflict"
+    assert here.publish(str(acted.digest)).stage == "published"
 
 
 def test_an_overlay_of_another_tenant_is_not_pinned(here: Office) -> None:
