@@ -56,7 +56,7 @@ _CHECK = Ed25519Check()
 
 def registry_rows() -> Iterator[Row]:
     with scratch() as folder:
-        _, signer = generate_key(b"bench")
+        _, signer = generate_key(b"a passphrase of the bench")
         small = _Registry(f"{folder}/small", signer, _FEW)
         start = time.perf_counter()
         large = _Registry(f"{folder}/large", signer, _MANY)
@@ -148,7 +148,7 @@ class _Registry:
         self.objects = FileObjects(f"{folder}/objects")
         self._signer = signer
         self.request = ResolveRequest(refs=(_PACK,), tenant=_TENANT, environment="prod", purpose="new_traffic")
-        self._reviewers = {role: generate_key(b"bench")[1] for role in REVIEW_ROLES}
+        self._reviewers = {role: generate_key(b"a passphrase of the bench")[1] for role in REVIEW_ROLES}
         self._keys = self._trust_keys()
         fill = _Filler(*(str(self._put(word)) for word in (b"artifact", b"envelope", b"report")))
         half = versions // 2

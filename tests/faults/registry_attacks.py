@@ -397,6 +397,24 @@ def clear_revocation_in_memory(scene: Scene) -> None:
     _edit_memory(scene, edit)
 
 
+_REGISTRY_STREAMS = ("registry/%", "tree/%")
+
+
+def note_registry(scene: Scene) -> None:
+    """Note every row of the registry, and none of the keyring."""
+    scene.notes["events"] = scene.rows.ask(
+        "SELECT stream, seq, kind, body FROM event WHERE stream LIKE ? OR stream LIKE ?", *_REGISTRY_STREAMS
+    )
+    scene.notes["marks"] = scene.rows.ask("SELECT name, value FROM mark")
+
+
+def put_registry_back(scene: Scene) -> None:
+    events = [("INSERT INTO event (stream, seq, kind, body) VALUES (?, ?, ?, ?)", row) for row in scene.notes["events"]]
+    marks = [("INSERT INTO mark (name, value) VALUES (?, ?)", row) for row in scene.notes["marks"]]
+    emptying = [("DELETE FROM event WHERE stream LIKE ? OR stream LIKE ?", _REGISTRY_STREAMS), ("DELETE FROM mark", ())]
+    scene.rows.run_all([*emptying, *events, *marks])
+
+
 TEMP: tuple[Step, ...] = (trust("temp", "operator", LOG_ROLE), "root: keys revoke ./temp.pub --reason lost")
 
 KEYRING = (
@@ -436,6 +454,14 @@ KEYRING = (
         "W",
         (trust("temp", "operator", LOG_ROLE),),
         (cut("registry/checkpoints"), forget),
+        refuse((*READS, PIN), OLD_KEYRING | {"log_rewritten"}),
+        "checkpoints do not name the keyring",
+    ),
+    Attack(
+        "the newest keyring is shown with the whole registry of before its last change",
+        "W",
+        (note_registry, trust("temp", "operator", LOG_ROLE)),
+        (put_registry_back, forget),
         refuse((*READS, PIN), OLD_KEYRING),
         "checkpoints do not name the keyring",
     ),

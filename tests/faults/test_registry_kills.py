@@ -1,6 +1,5 @@
 """`kill -9` of each act of the registry at its every step: the act is done or not done, and can be done again."""
 
-import shlex
 from collections.abc import Iterator
 
 import pytest
@@ -69,8 +68,7 @@ def test_a_killed_act_is_done_or_not_done_and_can_be_done_again(
     copies: StoreCopies, killer: CommandKiller, act: str
 ) -> None:
     step, team = ACTS[act].replace("ISSUER", ISSUER), copies.team
-    person, _, command = step.partition(": ")
-    args = [*shlex.split(command), "--key", team.key_file(person)]
+    args = team.arguments(step)
     environment = child_environment(team.environment)
     copies.put_back("begin")
     before = size(team)

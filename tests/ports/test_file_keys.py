@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from contextplane.adapters.files.disk import Disk
 from contextplane.adapters.files.key_files import (
     FileKeys,
     KeyExists,
@@ -107,6 +108,25 @@ def test_a_key_that_stands_alone_is_private_and_replaces_no_file(tmp_path: Path)
     with pytest.raises(KeyExists):
         store_key_file(str(tmp_path / "dangling"), b"private", b"public")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["bob.key.pub", "dangling", "other.key"]
+
+
+class RacingDisk(Disk):
+    """A disk on which another program makes a file just before ours gets its name."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def sync(self, fd: int) -> None:
+        self.target.write_bytes(b"theirs")
+        super().sync(fd)
+
+
+@pytest.mark.parametrize("name", ["k", "k.pub"])
+def test_a_file_that_another_program_makes_meanwhile_is_kept(tmp_path: Path, name: str) -> None:
+    with pytest.raises(KeyExists) as refused:
+        store_key_file(str(tmp_path / "k"), b"private", b"public", RacingDisk(tmp_path / name))
+    assert refused.value.at == str(tmp_path / name)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, b"theirs")]
 
 
 def test_a_full_disk_leaves_no_file_of_a_standalone_key(tmp_path: Path) -> None:

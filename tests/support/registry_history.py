@@ -84,7 +84,7 @@ def _pins(team: Team) -> None:
 
 def _keys(team: Team) -> None:
     team.do(
-        trust_step("temp", ISSUER, "operator", LOG_ROLE, team=team),
+        trust_step("temp", ISSUER, "operator", "environment:dev", LOG_ROLE, team=team),
         "temp: pin dev --open",
         f"root: keys rotate {team.public_file('guest')} {team.public_file('guest2')} --overlap 1",
         f"root: keys revoke {team.public_file('temp')} --reason 'lost'",

@@ -35,7 +35,7 @@ PEOPLE: Mapping[str, tuple[str, ...]] = {
     "dat": ("data", LOG_ROLE),
     "eva": ("evaluation", "support_ops", LOG_ROLE),
     "pub": ("publisher", LOG_ROLE),
-    "ops": ("operator", LOG_ROLE),
+    "ops": ("operator", "environment:dev", LOG_ROLE),
     "guest": (),
 }
 """The keys of the issuer and their roles. `guest` is trusted, and has no role at all."""
@@ -70,10 +70,14 @@ class Team:
 
     def run(self, step: str) -> Result:
         """Run a step, as the person before its colon."""
+        return self.ctx(*self.arguments(step))
+
+    def arguments(self, step: str) -> list[str]:
+        """The arguments of the command of a step, with the key of the person, and without a question."""
         person, _, command = step.partition(":")
         key = ("--key", self.key_file(person.strip())) if person.strip() else ()
         words = shlex.split(command)
-        return self.ctx(*words, *(("--yes",) if words[0] in CONFIRMED else ()), *key)
+        return [*words, *(("--yes",) if words[0] in CONFIRMED else ()), *key]
 
     def do(self, *steps: str) -> None:
         """Run steps that all succeed."""

@@ -9,6 +9,7 @@ import pytest
 
 from contextplane.trust.keyring_events import KeyRevocation
 from tests.support.cases import cases
+from tests.support.catalog_rows import SqliteRows
 from tests.surfaces.commands import Result, ctx
 from tests.surfaces.registries import at_office, pack_file, prepared
 from tests.surfaces.sample import one_error_line
@@ -229,6 +230,49 @@ def test_of_two_drafts_one_is_withdrawn_and_the_name_stands_for_the_other(store:
     assert gone["digest"] not in {draft["digest"] for draft in drafts}
     published = acted("withdraw", f"{SUPPORT}@1.0.0", *WHY, cwd=store, by="author")
     one_error_line(published, 10, "lifecycle_transition_refused")
+
+
+def test_a_list_says_where_no_run_gets_what_is_pinned(store: Path) -> None:
+    assert "pinned in prod" in acted("packs", cwd=store).out
+    json_answer("revoke", f"{SUPPORT}@1.1.0", *WHY, cwd=store, by="pub")
+    listed = acted("packs", cwd=store)
+    assert (listed.status, "pinned, not served: prod (version_revoked)" in listed.out) == (0, True)
+    assert "pinned in" not in listed.out
+    entry = next(version for version in json_answer("packs", cwd=store)["versions"] if version["pinned_in"])
+    assert entry["unserved_in"] == [{"environment": "prod", "code": "version_revoked"}]
+    assert "not served (version_revoked)" in acted("show", f"{SUPPORT}@1.1.0", cwd=store).out
+
+
+def test_a_pack_is_not_served_where_its_overlay_is_not(store: Path) -> None:
+    json_answer("pin", "staging", f"{SUPPORT}@1.0.0", cwd=store, by="ops")
+    json_answer("lint", "overlay.json", "--record", cwd=store, by="author")
+    for role, by in (("architecture", "arch"), ("security", "sec")):
+        json_answer("review", "overlay.json", "--role", role, "--approve", *WHY, cwd=store, by=by)
+    json_answer("sign", "overlay.json", cwd=store, by="pub")
+    json_answer("publish", "overlay.json", cwd=store, by="pub")
+    json_answer("pin", "staging", "ovl.staging@1.0.0", cwd=store, by="ops")
+    revoked = acted("revoke", "ovl.staging@1.0.0", *WHY, cwd=store, by="pub")
+    assert "pinned in   staging: new runs there are refused" in revoked.out
+    lines = acted("packs", cwd=store).out.splitlines()
+    assert [line.split()[0] for line in lines if "pinned, not served: staging (version_revoked)" in line] == [
+        f"{SUPPORT}@1.0.0",
+        "ovl.staging@1.0.0",
+    ]
+
+
+def test_a_version_that_cannot_be_read_is_listed_with_its_problem_and_its_status(store: Path) -> None:
+    """Somebody who can write the store, and has no key, cuts the end of a stream."""
+    json_answer("deprecate", f"{SUPPORT}@1.2.0", *WHY, cwd=store, by="pub")
+    rows = SqliteRows(store / ".ctx" / "catalog.db")
+    assert rows.run("DELETE FROM event WHERE stream = ? AND seq = 2", f"registry/version/{SUPPORT}@1.2.0") == 1
+    listed = acted("packs", cwd=store)
+    assert (listed.status, f"{SUPPORT}@1.2.0  [registry_stream_cut: " in listed.out) == (11, True), listed
+    assert listed.out.count(SUPPORT) == 4  # the others are listed, too
+    quiet = acted("packs", "--quiet", cwd=store)
+    assert (quiet.status, "registry_stream_cut" in quiet.err) == (11, True)
+    answer = acted("packs", "--json", cwd=store)
+    problems = [version["problem"] for version in json.loads(answer.raw)["versions"]]
+    assert (answer.status, sum(problem is not None for problem in problems)) == (11, 1)
 
 
 def test_a_rollback_stands_in_the_history_of_the_version_that_is_pinned_again(store: Path) -> None:

@@ -169,12 +169,12 @@ class RollbackChoice(Value, frozen=True):
     passed_over: tuple[PassedOver, ...] = ()
 
 
-ServingProblem = Callable[[Pin], ContextPlaneError | None]
+PinProblem = Callable[[Pin], ContextPlaneError | None]
 """Returns why no new run would get a version, or None."""
 
 
 def choose_rollback(
-    state: PinState, earlier: Iterable[PinChange], version: str | None, problem_of: ServingProblem
+    state: PinState, earlier: Iterable[PinChange], version: str | None, problem_of: PinProblem
 ) -> RollbackChoice:
     """Choose the pin to go back to. `earlier`: the changes of the pins, newest first.
 
@@ -253,7 +253,7 @@ def check_promotion(state: PinState, version: VersionState, report: EvaluationRe
 
 
 def rollback_target(
-    reader: RegistryReader, state: PinState, version: str | None, problem_of: ServingProblem
+    reader: RegistryReader, state: PinState, version: str | None, problem_of: PinProblem
 ) -> RollbackChoice:
     """Return the pin that a rollback returns to: the one before, or that of `version`."""
     changes = (event.change for event in reader.history_reversed(pins_stream(state.environment, state.base_id)))

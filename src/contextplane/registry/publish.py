@@ -17,6 +17,7 @@ from contextplane.authoring.artifacts import changes_between
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.version_class import check_bump, required_bump
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.artifact import Overlay
 from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest
 from contextplane.model.value import Value
@@ -134,6 +135,7 @@ def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResu
         raise StreamConflict("it was linted with other catalogs since", at=str(artifact.ref), hint="publish it again")
     _refuse_failures(release)
     _refuse_overtaken(release, name)
+    _refuse_moved_base(release, reader)
     # (4) reviews
     check_reviews(state, needed_roles(artifact, release.before))
     # (5) the signature
@@ -169,6 +171,18 @@ def _refuse_overtaken(release: Release, name: PublishedName) -> None:
     newest = name.newest(below=release.artifact.ref)
     if (published_ref(newest) if newest is not None else None) != before:
         raise StreamConflict("another version came between", at=str(release.artifact.ref), hint="publish it again")
+
+
+def _refuse_moved_base(release: Release, reader: RegistryReader) -> None:
+    """Refuse an overlay that was judged with another than the newest version of its pack: readers take it."""
+    document = release.artifact.document
+    if isinstance(document, Overlay):
+        newest = recorded_name(reader, document.base_pack_id).newest()
+        base = release.base.ref if release.base is not None else None
+        if (published_ref(newest) if newest is not None else None) != base:
+            raise StreamConflict(
+                "another version of its pack came between", at=str(release.artifact.ref), hint="publish it again"
+            )
 
 
 def _verify_release(writer: RegistryWriter, release: Release) -> VerifiedArtifact:

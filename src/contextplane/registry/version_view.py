@@ -1,10 +1,11 @@
 """Pure views of versions: summaries for lists, pins, layers, gate results and history."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
 
-from contextplane.errors import ContextPlaneError
+from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import ArtifactKind, Overlay
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.value import Value
@@ -18,6 +19,7 @@ from contextplane.registry.streams import PINS, aliases_stream, artifact_stream,
 __all__ = [
     "GateSummary",
     "PinLocation",
+    "ServingProblem",
     "VersionSummary",
     "artifact_history",
     "is_published",
@@ -31,19 +33,22 @@ __all__ = [
 class PinLocation(Value, frozen=True):
     """An environment that pins a version: since when, and by which key.
 
-    `doubtful`: the key was revoked by then, so no run gets the version until it is pinned anew.
+    `doubtful`: the key was revoked by then, so no run gets the version until it is pinned anew. `unserved`: the code
+    of the error that every new run gets there, about the version or about one that is pinned with it; empty if none.
     """
 
     environment: str
     at: str
     by: str
     doubtful: bool = False
+    unserved: str = ""
 
 
 class VersionSummary(Value, frozen=True):
     """A version in a list. `doubtful_in`: where a key pins it that was revoked by then.
 
-    `problem`: why the version could not be read.
+    `unserved_in`: where it is pinned and no new run gets it, with the reason. `problem`: why the version could not be
+    read, and `family` the kind of that error.
     """
 
     ref: PackRef
@@ -54,9 +59,11 @@ class VersionSummary(Value, frozen=True):
     published_at: str = ""
     pinned_in: tuple[str, ...] = ()
     doubtful_in: tuple[str, ...] = ()
+    unserved_in: tuple[tuple[str, str], ...] = ()
     aliases: tuple[str, ...] = ()
     open_refreshes: int = 0
     problem: str = ""
+    family: Family | None = None
 
 
 class GateSummary(Value, frozen=True):
@@ -82,7 +89,8 @@ def version_summary(reader: RegistryReader, ref: PackRef, pins: list[tuple[PackR
         version = reader.version(ref)
         aliases = reader.aliases(ref.pack_id).of_version(ref.version)
     except ContextPlaneError as error:
-        return VersionSummary(ref=ref, problem=f"{error.code}: {error.message}")
+        return VersionSummary(ref=ref, problem=f"{error.code}: {error.message}", family=error.family)
+    locations = [location for pinned, location in pins if pinned == ref]
     return VersionSummary(
         ref=ref,
         kind=version.kind,
@@ -90,15 +98,23 @@ def version_summary(reader: RegistryReader, ref: PackRef, pins: list[tuple[PackR
         digest=version.digest,
         issuer=version.publication.issuer,
         published_at=str(version.published_at),
-        pinned_in=tuple(location.environment for pinned, location in pins if pinned == ref),
-        doubtful_in=tuple(location.environment for pinned, location in pins if pinned == ref and location.doubtful),
+        pinned_in=tuple(location.environment for location in locations),
+        doubtful_in=tuple(location.environment for location in locations if location.doubtful),
+        unserved_in=tuple((location.environment, location.unserved) for location in locations if location.unserved),
         aliases=aliases,
         open_refreshes=len(version.open_refreshes),
     )
 
 
-def list_pins(reader: RegistryReader) -> list[tuple[PackRef, PinLocation]]:
-    """List every pin of every environment, with the version that it pins."""
+ServingProblem = Callable[[PackRef], ContextPlaneError | None]
+"""Returns why no new run gets a version, wherever it is pinned; None if runs get it."""
+
+
+def list_pins(reader: RegistryReader, problem_of: ServingProblem | None = None) -> list[tuple[PackRef, PinLocation]]:
+    """List every pin of every environment, with the version that it pins.
+
+    `problem_of`: also tell where no new run gets what is pinned. One bad overlay is enough for that.
+    """
     located: list[tuple[PackRef, PinLocation]] = []
     for name in reader.names(PINS):
         environment, _, base_id = name.removeprefix(PINS).partition("/")
@@ -106,9 +122,17 @@ def list_pins(reader: RegistryReader) -> list[tuple[PackRef, PinLocation]]:
         if last is None:
             continue
         pins = PinState(environment=environment, base_id=base_id).at_event(last).pins
-        for pin in (*([pins.base] if pins.base is not None else []), *pins.overlays):
-            doubtful = is_doubtful(pin, last, reader.keyrings.now.issuers)
-            located.append((ref_of(pin), PinLocation(environment=environment, at=pin.at, by=pin.by, doubtful=doubtful)))
+        together = (*([pins.base] if pins.base is not None else []), *pins.overlays)
+        doubtful = {pin.id for pin in together if is_doubtful(pin, last, reader.keyrings.now.issuers)}
+        unserved = "pin_doubtful" if doubtful else ""
+        if problem_of is not None and not unserved:
+            problems = (problem_of(ref_of(pin)) for pin in together)
+            unserved = next((problem.code for problem in problems if problem is not None), "")
+        for pin in together:
+            location = PinLocation(
+                environment=environment, at=pin.at, by=pin.by, doubtful=pin.id in doubtful, unserved=unserved
+            )
+            located.append((ref_of(pin), location))
     return located
 
 

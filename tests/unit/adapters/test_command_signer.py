@@ -148,6 +148,14 @@ def test_a_setting_in_no_known_form_is_refused(setting: str) -> None:
     assert (refused.value.code, refused.value.at) == ("signer_setting_invalid", "CTX_SIGNER")
 
 
+def test_without_its_extra_a_token_names_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pkcs11", None)  # as if it were not installed
+    with pytest.raises(ContextPlaneError) as refused:
+        open_external_signer("pkcs11:m.so?token=a&object=b", lambda: b"1234", {})
+    assert refused.value.code == "signer_unavailable"
+    assert refused.value.hint == "pip install 'contextplane[pkcs11]'"
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="the example calls openssl, which is not installed")
 def test_the_signer_of_the_page_signs(tmp_path: Path) -> None:
     script, key = tmp_path / "sign it.py", tmp_path / "key.pem"

@@ -15,8 +15,10 @@ from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.registry.artifacts import Candidate, candidate
 from contextplane.registry.claims import PublicationClaims, recorded_name
-from contextplane.registry.events import Drafted, Linted, Published, Signed
-from contextplane.registry.reports import gates_report
+from contextplane.registry.events import CatalogReference, Drafted, Linted, Published, Signed
+from contextplane.registry.publish import Release
+from contextplane.registry.publish import publish as publish_release
+from contextplane.registry.reports import GoldenResult, gates_report
 from contextplane.registry.resolution import ResolveRequest
 from contextplane.registry.reviews import needed_roles
 from contextplane.registry.streams import artifact_stream, version_stream
@@ -29,6 +31,7 @@ from tests.unit.registry.desk import CATALOG as DESK_CATALOG
 from tests.unit.registry.desk import ISSUER, NARROWER, OVERLAY, REVIEWERS, ROLES, Office, code, version
 from tests.unit.registry.releases import CATALOG, HERE, PACK, TENANT, Bent, Releases, Walk, envelope_of
 from tests.unit.registry.test_rogues import published, rogue
+from tests.unit.registry.test_shared_catalogs import BOUND
 from tests.unit.trust.world import key_of, trust
 
 UNGATED = {"at": "/tooling_layer/permissions/2/requires_approval_gate"}
@@ -48,17 +51,26 @@ class Forger:
     def __init__(self, here: Office) -> None:
         self.here = here
 
-    def publish(self, pack: Candidate, *, after: str = "", report: bytes = b"") -> PackRef:
-        report = report or report_of(pack)
+    def publish(
+        self,
+        pack: Candidate,
+        *,
+        after: str = "",
+        report: bytes = b"",
+        signed: str = "",
+        catalogs: tuple[CatalogReference, ...] = (),
+    ) -> PackRef:
+        """Publish a document past every rule. `signed`: the name that is signed, if not its own."""
+        report = report or gates_report(pack.ref, pack.digest, PASSED, catalogs=catalogs)
         draft = Drafted(kind=pack.kind, id=pack.ref.pack_id, version=pack.ref.version, issuer=pack.issuer)
         roles = needed_roles(pack, None)
-        linted = Linted(report=str(Digest.of(report)), roles=roles, after=after)
+        linted = Linted(report=str(Digest.of(report)), roles=roles, after=after, catalogs=catalogs)
         self._append("pub", artifact_stream(pack.digest), draft, pack.data)
         self._append("pub", artifact_stream(pack.digest), linted, report)
         for role in roles:
             if role != "support_ops" or "evaluation" not in roles:
                 self.here.review(str(pack.digest), REVIEWERS[role], role)
-        statement = Statement(name=str(pack.ref), kind=pack.kind, issuer=pack.issuer, digest=pack.digest)
+        statement = Statement(name=signed or str(pack.ref), kind=pack.kind, issuer=pack.issuer, digest=pack.digest)
         envelope = sign(statement, key_of("pub"))
         sealed = str(Digest.of(envelope))
         self._append("pub", artifact_stream(pack.digest), Signed(envelope=sealed, threshold=1), envelope)
@@ -70,6 +82,7 @@ class Forger:
             report=str(Digest.of(report)),
             golden="not_run",
             after=after,
+            catalogs=catalogs,
         )
         self._append("pub", version_stream(pack.ref), published)
         return pack.ref
@@ -132,6 +145,23 @@ def test_a_report_that_claims_something_else_is_found_by_everybody(here: Office,
     }
     ref = Forger(here).publish(pack, report=reports[what])
     assert ends(here, ref) == everywhere("publication_report_wrong")
+
+
+def test_a_signature_for_another_name_is_found_by_the_audit_too(here: Office) -> None:
+    Forger(here).publish(candidate(version("1.0.0")), signed="ctxpack.other@1.0.0")
+    audited = audit_registry(here.desk, lambda _size, _events: None)
+    assert {problem.code for problem in audited.problems} == {"publication_report_wrong"}
+
+
+@pytest.mark.parametrize("catalog", ["was never published", "has other bytes"])
+def test_a_catalog_that_was_not_published_like_that_helps_no_pack_through_its_gates(here: Office, catalog: str) -> None:
+    """A rule of the pack is bound to a decision that only the catalog has."""
+    shared = candidate({**DESK_CATALOG, "intents": []})
+    if catalog == "has other bytes":
+        here.release(DESK_CATALOG)
+    named = CatalogReference(id=shared.ref.pack_id, version=shared.ref.version, digest=str(shared.digest))
+    ref = Forger(here).publish(candidate(dict(BOUND)), catalogs=(named,))
+    assert ends(here, ref) == everywhere("publication_gates_failed")
 
 
 def test_a_name_of_another_issuer_is_found_by_everybody_and_its_owner_goes_on(here: Office) -> None:
@@ -198,6 +228,14 @@ def test_a_run_does_not_get_a_version_that_steps_too_short_and_a_replay_marks_it
     registry.pin_here(ref)
     assert registry.ends(ref) == "publication_version_wrong"
     assert registry.resolve(ref, purpose="replay").marks == (f"{ref}: its number does not cover its change",)
+
+
+def test_a_version_is_compared_with_the_one_before_it_at_that_time() -> None:
+    registry = Releases().with_example()
+    ref = registry.release(version("2.0.0"))
+    registry.pin_here(ref)
+    assert registry.release(version("1.1.0", NARROWER)).release < ref.release  # it was not there yet
+    assert registry.ends(ref) == "ok"
 
 
 def of_globex(registry: Releases, number: str) -> PackRef:
@@ -306,6 +344,31 @@ def test_an_overlay_of_another_tenant_is_not_published(here: Office) -> None:
     assert code(lambda: here.publish(of_other_tenant(here))) == "issuer_not_for_tenant"
     here.trust("pub", "publisher", f"tenant:{ISSUER}", issuer=GLOBEX)
     assert here.publish(str(candidate({**OVERLAY, "issuer": GLOBEX}).digest)).stage == "published"
+
+
+def test_an_overlay_is_published_only_with_the_pack_that_it_was_judged_with(here: Office) -> None:
+    here.release()
+    acted = here.record(OVERLAY)
+    here.review_all(str(acted.digest), acted.missing)
+    here.sign(str(acted.digest))
+    with here.desk.read() as reader:
+        envelope = here.desk.platform.objects.get(Digest.parse(reader.artifact(acted.digest).envelope))
+    assert acted.report is not None
+    release = Release(
+        artifact=here.desk.artifact(acted.digest),
+        envelope=envelope,
+        report=acted.report,
+        golden=GoldenResult(outcome="not_run", words="none"),
+        base=candidate(dict(EXAMPLE)),
+    )
+    here.release(version("1.1.0", NARROWER))
+
+    def late() -> None:
+        with here.desk.write(key_of("pub"), [release.report_data]) as writer:
+            publish_release(writer, release, "in a hurry")
+
+    assert code(late) == "stream_conflict"
+    assert here.publish(str(acted.digest)).stage == "published"
 
 
 def test_an_overlay_of_another_tenant_is_not_pinned(here: Office) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from contextplane.app.registry.keys import KeyStore
 from contextplane.errors import ContextPlaneError, Family
@@ -22,6 +22,9 @@ from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWr
 from contextplane.store.event_stream import commit_recorded
 from contextplane.store.staging import StagedChanges, retry_conflicts
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
+
+if TYPE_CHECKING:
+    from contextplane.trust.merkle_log import VerifiedCheckpoint
 
 __all__ = ["AppendResult", "ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy", "retry_conflicts"]
 
@@ -87,6 +90,8 @@ class RegistrySession:
         self.origin = keys.origin
         self.golden: GoldenCases = golden or _StoredGoldenCases(self)
         self.evaluations: ReleaseGates = evaluations or _NoEvaluations()
+        self.newest: VerifiedCheckpoint | None = None
+        """The newest checkpoint of the registry that was opened last for reading."""
         self._reader: RegistryReader | None = None
 
     @contextmanager
@@ -103,6 +108,7 @@ class RegistrySession:
             keys = self.keys.follow(view.streams)
             opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen, root=self.memory.root)
             self.memory.save(opened.newest)
+            self.newest = opened.newest
             with self._sharing(opened.reader):
                 yield opened.reader
 

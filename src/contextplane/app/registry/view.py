@@ -1,5 +1,8 @@
 """Read-only views of the registry: a list of versions, the details of one, its history."""
 
+from functools import cache, partial
+
+from contextplane.app.registry.resolve import judgement
 from contextplane.app.registry.session import RegistrySession
 from contextplane.authoring.source_file import NamedFile, read_json_file
 from contextplane.errors import ContextPlaneError
@@ -20,11 +23,16 @@ from contextplane.registry.events import (
     Review,
     VerifiedEvent,
 )
+from contextplane.registry.open import OpenRegistry
+from contextplane.registry.pin import serving_problem
+from contextplane.registry.reader import RegistryReader
+from contextplane.registry.resolution import CatalogSnapshot
 from contextplane.registry.streams import ARTIFACTS, PINS, versions_of
 from contextplane.registry.version_state import VersionState
 from contextplane.registry.version_view import (
     GateSummary,
     PinLocation,
+    ServingProblem,
     VersionSummary,
     artifact_history,
     is_published,
@@ -34,6 +42,7 @@ from contextplane.registry.version_view import (
     version_summary,
 )
 from contextplane.trust.dsse import IN_TOTO, Envelope
+from contextplane.trust.verify import TrustContext
 
 __all__ = [
     "PINS",
@@ -78,8 +87,15 @@ class VersionDetails(Value, frozen=True):
 def list_versions(session: RegistrySession, base_id: str = "") -> tuple[VersionSummary, ...]:
     """List every published version, of one id or of all, sorted by id and number."""
     with session.read() as reader:
-        pins = list_pins(reader)
+        pins = list_pins(reader, _problem_lookup(session, reader))
         return tuple(version_summary(reader, ref, pins) for ref in versions_of(reader, base_id))
+
+
+def _problem_lookup(session: RegistrySession, reader: RegistryReader) -> ServingProblem:
+    """Return a function that tells why no new run gets a version. Each is looked at once."""
+    snapshot = CatalogSnapshot(OpenRegistry(reader=reader, newest=session.newest), session.platform.objects.get)
+    trust_context = TrustContext(keyring=reader.keyrings.now, check=reader.check, now=session.keys.clock)
+    return cache(partial(serving_problem, snapshot=snapshot, trust_context=trust_context, judgement=judgement(session)))
 
 
 def list_drafts(session: RegistrySession) -> tuple[ArtifactState, ...]:
@@ -104,7 +120,7 @@ def show_version(session: RegistrySession, ref: PackRef) -> VersionDetails:
     artifact = session.artifact(digest)
     with session.read() as reader:
         state = reader.artifact(digest)
-        pins = tuple(where for pinned, where in list_pins(reader) if pinned == ref)
+        pins = tuple(where for pinned, where in list_pins(reader, _problem_lookup(session, reader)) if pinned == ref)
         aliases = reader.aliases(ref.pack_id).of_version(ref.version)
         history = artifact_history(reader, artifact)
         issuer = reader.keyrings.now.issuer(artifact.issuer)

@@ -30,7 +30,7 @@ def add_signing(parser: ArgumentParser) -> None:
     """Add the options for the key that signs, as with `ctx keys`."""
     signing = parser.add_argument_group("signing")
     signing.add_argument(
-        "--key", metavar="NAME|FILE", help="the key (default: CTX_SIGNING_KEY, else the only key here)"
+        "--key", metavar="NAME|FILE", help="the key (default: CTX_SIGNER, else CTX_SIGNING_KEY, else the only key here)"
     )
     signing.add_argument(
         "--passphrase-fd", metavar="N", type=_descriptor, help="read its passphrase from this file descriptor"

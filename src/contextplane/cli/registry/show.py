@@ -55,7 +55,8 @@ def _lines(details: VersionDetails, names: Mapping[str, str], output: CommandOut
     for n, pin in enumerate(details.pins):
         since = f"since {format_second(Timestamp.parse(pin.at))} by {key_label(pin.by, names)}"
         doubt = output.paint("red", ", which is revoked from before that time") if pin.doubtful else ""
-        yield f"{'pinned in' if n == 0 else '':<11} {clean(pin.environment):<{widest}}  {since}{doubt}"
+        lost = output.paint("red", f", not served ({pin.unserved})") if pin.unserved and not pin.doubtful else ""
+        yield f"{'pinned in' if n == 0 else '':<11} {clean(pin.environment):<{widest}}  {since}{doubt}{lost}"
     if details.aliases:
         yield f"{'aliases':<11} {', '.join(map(clean, details.aliases))}"
     parts = "layers" if details.kind == "context_pack" else "parts"

@@ -26,7 +26,7 @@ characters. Passphrases, PINs and private keys are never printed.
 Examples:
   ctx keys new alice --issuer acme                            create the owner's key
   ctx keys new bob --standalone -o bob.key                    create a key where there is no store
-  ctx keys public > bob.pub                                   print the public key of the key that signs
+  ctx keys public --key ./bob.key                              print the public key of the key that signs
   ctx keys list                                               show who is trusted
   ctx keys trust bob --issuer acme --role security            trust another key
   ctx keys rotate bob carol --overlap 30                      replace a key

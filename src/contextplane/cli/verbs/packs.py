@@ -3,6 +3,9 @@
 Each version is listed with its state, its pins and its aliases. ID lists the versions of one pack. --drafts lists
 unpublished drafts instead: their digests, their states and the approvals that are missing.
 
+"pinned, not served" means that an environment pins the version and no new run gets it there, with the code of the
+refusal. A version that cannot be read is listed with its problem, and the exit status is that of the problem.
+
 Examples:
   ctx packs             list every published version
   ctx packs support     list the versions of one pack
@@ -12,7 +15,7 @@ Examples:
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from contextplane.cli.exit import OK
+from contextplane.cli.exit import EXIT_OF, OK
 from contextplane.cli.output import CommandOutput, clean
 from contextplane.cli.registry.session import registry_session
 
@@ -39,12 +42,12 @@ def run(args: Namespace, output: CommandOutput) -> int:
         versions = list_versions(session, args.id)
     widest = max((len(str(version.ref)) for version in versions), default=0)
     for version in versions:
-        output.entry(str(version.ref), _line(version, widest, output))
+        output.entry(str(version.ref), _line(version, widest, output), clean(version.problem))
     if not versions:
         of = f" of {clean(args.id)}" if args.id else ""
         output.line(f"No published versions{of}. 'ctx packs --drafts' lists drafts.")
     output.answer({"versions": [_version_json(version) for version in versions]})
-    return OK
+    return next((EXIT_OF[version.family] for version in versions if version.family is not None), OK)
 
 
 def _line(version: "VersionSummary", widest: int, output: CommandOutput) -> str:
@@ -54,8 +57,13 @@ def _line(version: "VersionSummary", widest: int, output: CommandOutput) -> str:
         return f"{version.ref!s:<{widest}}  " + output.paint("red", f"[{clean(version.problem)}]")
     stage = output.paint(STAGE_COLOR[version.stage], f"{version.stage:<10}")
     columns = [f"{version.ref!s:<{widest}}", stage, version.digest.hex[:_SHOWN], version.published_at[:10]]
-    if version.pinned_in:
-        columns.append(f"pinned in {', '.join(map(clean, version.pinned_in))}")
+    unserved = dict(version.unserved_in)
+    served = [environment for environment in version.pinned_in if environment not in unserved]
+    if served:
+        columns.append(f"pinned in {', '.join(map(clean, served))}")
+    if unserved:
+        where = ", ".join(f"{clean(environment)} ({code})" for environment, code in unserved.items())
+        columns.append(output.paint("red", f"pinned, not served: {where}"))
     if version.doubtful_in:
         where = ", ".join(map(clean, version.doubtful_in))
         columns.append(output.paint("red", f"must be pinned again in {where}: its key is revoked"))
@@ -76,6 +84,7 @@ def _version_json(version: "VersionSummary") -> dict[str, object]:
         "published_at": version.published_at,
         "pinned_in": version.pinned_in,
         "doubtful_in": version.doubtful_in,
+        "unserved_in": [{"environment": environment, "code": code} for environment, code in version.unserved_in],
         "aliases": version.aliases,
         "open_refreshes": version.open_refreshes,
         "problem": version.problem or None,
