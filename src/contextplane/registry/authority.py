@@ -204,7 +204,7 @@ class KeyringHistory:
         return any(key.state_at(at) == "revoked" for key in entries)
 
     def trusted_keys_at(self, at: Timestamp) -> tuple[PublicKey, ...]:
-        """All keys that could sign the log at a time, by a keyring of that time, and are not revoked from before it."""
+        """All keys that could sign the log at a time and are not revoked from before it."""
         return tuple(key for key in self.trusted_keys_then(at) if not self.is_revoked(key.key_id, at))
 
     def trusted_keys_then(self, at: Timestamp) -> tuple[PublicKey, ...]:

@@ -1,4 +1,4 @@
-"""Whether a registry continues what a client saw: the log begins as it did, and no end of a stream went back.
+"""Whether a registry continues what a client saw: its log begins as it did, and no stream went back.
 
     1  the log of the newest checkpoint begins with the log of the seen one            trust/checkpoint.py
     2  the entries since are those of the newest log: their hashes lead to its root    entries_since
@@ -52,7 +52,7 @@ class HeadsRewritten(ContextPlaneError):
 
 
 class StreamSpan(Value, frozen=True):
-    """What some entries of the log say of one stream: where it ended before the first of them, and where after all.
+    """What some entries of the log say of one stream: its end before the first of them, and after all.
 
     `before`: None if it had no event.
     """
@@ -64,7 +64,7 @@ class StreamSpan(Value, frozen=True):
 def check_continuity(
     streams: StreamsView, nodes: HeadNodesView, newest: VerifiedCheckpoint | None, seen: Checkpoint | None
 ) -> StreamHeads:
-    """Refuse a registry that does not continue what was seen; return the ends of its streams, which are proved.
+    """Refuse a registry that does not continue what was seen; return the proved ends of its streams.
 
     The cost grows with the entries since, not with the log.
     """

@@ -1,4 +1,4 @@
-"""The first format of the registry, which is read and never written: how it hashed the ends of streams.
+"""The first format of the registry, which is only read: how it hashed the ends of streams.
 
 A registry of the first format has checkpoints without a keyring, entries that do not name the event before, and events
 that name no store. Its first writer seals it: an owner verifies all of it and signs it in the present format. Here is

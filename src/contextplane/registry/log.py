@@ -102,7 +102,10 @@ def keyring_entries(streams: StreamsView, logged: StreamHead | None) -> list[Log
 
 
 def log_ends(streams: StreamsView) -> dict[str, StreamHead]:
-    """The ends of streams that the entries of the log lead to. An unreadable entry is left out; an audit reports it."""
+    """The ends of streams that the entries of the log lead to.
+
+    An unreadable entry is left out; an audit reports it.
+    """
     ends: dict[str, StreamHead] = {}
     for stored in streams.read(LOG):
         with suppress(ContextPlaneError):

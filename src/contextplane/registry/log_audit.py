@@ -1,4 +1,4 @@
-"""The log under audit: both trees are rebuilt entry by entry, and every checkpoint is compared with them.
+"""The log under audit: rebuilds both trees, and compares every checkpoint with them.
 
 An audit collects all problems instead of stopping at the first one.
 """

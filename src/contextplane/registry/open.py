@@ -53,7 +53,7 @@ def open_registry(  # noqa: PLR0913  what a client knows
     """Open the registry of a view.
 
     `seen`: the highest checkpoint that the client knew before the view was opened. `root`: one that its user trusts,
-    whatever the client saw.
+    beside what the client saw.
     """
     keyrings = KeyringHistory.of(view.streams, keys)
     # (1) signed, (2) and it matches the log

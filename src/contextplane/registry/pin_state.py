@@ -225,7 +225,7 @@ DEFAULT_MAX_AGE = 30 * 24 * 3600
 
 
 class EnvironmentState(Value, frozen=True):
-    """Whether an environment takes versions with an open refresh, and how fresh the registry must be there.
+    """Whether an environment takes versions with an open refresh, and how fresh the registry must be.
 
     `max_age`: how many seconds old the newest checkpoint may be for new traffic; None: of any age.
     """

@@ -27,6 +27,7 @@ from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.continuity import check_continuity
 from contextplane.registry.errors import RegistryUntrusted
+from contextplane.registry.first_format import StoreNotSealed
 from contextplane.registry.log import REGISTRY_LOG, LogChanges, rebuild_heads, sign_log
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.checkpoint import Checkpoint
@@ -40,7 +41,15 @@ from contextplane.trust.merkle_log import VerifiedCheckpoint
 if TYPE_CHECKING:
     from contextplane.registry.audit import AuditResult
 
-__all__ = ["RegistryEmpty", "RegistryUnsound", "refuse_log_signer", "resign", "resign_after_keyring_change", "seal"]
+__all__ = [
+    "RegistryEmpty",
+    "RegistryUnsound",
+    "refuse_log_signer",
+    "resign",
+    "resign_after_keyring_change",
+    "seal",
+    "seal_unused",
+]
 
 
 class RegistryEmpty(ContextPlaneError):
@@ -100,6 +109,19 @@ def seal(
     return append_change(changes.streams, keys, sign_change(keys, change, at=at, signer=signer), check)
 
 
+def seal_unused(
+    changes: LogChanges, keys: TrustedKeys, *, check: SignatureCheck, signer: Signer, now: Timestamp
+) -> TrustedKeys:
+    """Seal a keyring of the first format if nothing was registered with it; else refuse."""
+    if keys.seq and keys.sealed is None and changes.streams.head(LOG):
+        raise StoreNotSealed(
+            "it has the first format, which is only read",
+            at=LOG,
+            hint="an owner seals it: ctx verify --registry --sign --key OWNER",
+        )
+    return seal(changes, keys, check=check, signer=signer, now=now)
+
+
 def refuse_log_signer(signer: Signer, keyrings: KeyringHistory, at: Timestamp) -> None:
     """Refuse a key whose checkpoint of that time readers would not trust."""
     if signer.public_key not in keyrings.trusted_keys_at(at):
@@ -120,7 +142,7 @@ def resign_after_keyring_change(  # noqa: PLR0913  what an act consists of
     origin: str,
     seen: Checkpoint | None,
 ) -> VerifiedCheckpoint:
-    """Sign a new checkpoint after a change of the keyring. The first one of a store is its first checkpoint.
+    """Sign a new checkpoint after a change of the keyring, the first of which begins the log.
 
     `before`, `after`: the keyring before and after the change.
     """

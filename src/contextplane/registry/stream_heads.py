@@ -100,15 +100,14 @@ def node_name(node_hash: bytes) -> str:
 
 
 class _Node:
-    """A node in memory. A child is a hash until it is needed. `stored`: its hash in the catalog; None if it changed."""
+    """A node in memory. A child is a hash until it is needed."""
 
-    __slots__ = ("children", "end", "label", "stored")
+    __slots__ = ("children", "end", "label")
 
-    def __init__(self, label: str, end: StreamHead | None = None, stored: bytes | None = None) -> None:
+    def __init__(self, label: str, end: StreamHead | None = None) -> None:
         self.label = label
         self.end = end
         self.children: dict[str, bytes | _Node] = {}
-        self.stored = stored
 
 
 class StreamHeads:
@@ -202,7 +201,7 @@ class HeadTree:
                 node.children[rest[0]] = _Node(rest, head)
                 return
             parent, node.children[rest[0]] = node, self._load(child, rest[0])
-            node = _loaded(node.children[rest[0]])
+            node = cast("_Node", node.children[rest[0]])
 
     def remove(self, stream: str) -> None:
         """Remove a stream that is there, so that the tree is as if it had never been."""
@@ -309,7 +308,7 @@ def _read_node(nodes: HeadNodesView, expected: bytes, first: str) -> _Node:
         or not label.startswith(first)
     ):
         raise _damaged_error(expected, "no node")
-    node = _Node(label, None if end is None else StreamHead(seq=int(end[1]), digest=end[2]), expected)
+    node = _Node(label, None if end is None else StreamHead(seq=int(end[1]), digest=end[2]))
     for child in children:
         if child is not None:
             node.children[child[1]] = _decode_hash(child[2], expected)
@@ -325,10 +324,6 @@ def _decode_hash(text: str, parent: bytes) -> bytes:
 
 def _child_hash(child: bytes | _Node) -> bytes:
     return cast("bytes", child)  # a node that was just read has hashes
-
-
-def _loaded(child: bytes | _Node) -> _Node:
-    return cast("_Node", child)
 
 
 def _node_text(node: _Node, children: Iterable[tuple[str, bytes]]) -> str:

@@ -198,10 +198,11 @@ def test_an_id_of_another_kind_is_found_by_everybody_and_not_published(here: Off
 def test_what_was_judged_is_not_judged_again_in_one_session(here: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     ref = here.release()
     here.pin("prod", ref)
-    here.desk.judged.clear()
+    here.desk.platform.client_state.forget()
+    here.desk.memory._judged.clear()
     request = ResolveRequest(refs=(ref,), tenant=ISSUER, environment="prod", purpose="new_traffic")
     (key,) = resolve_request(here.desk, request, HERE, max_age=None).judged
-    assert here.desk.judged == {key}
+    assert here.desk.memory.judged == {key}
 
     def judge(_claims: PublicationClaims) -> None:
         raise AssertionError

@@ -15,7 +15,7 @@ from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resign import RegistryEmpty, resign
 from contextplane.registry.streams import LOG, TREE, version_stream
-from contextplane.store.staging import StagedChanges
+from contextplane.store.staged_changes import StagedChanges
 from contextplane.trust.checkpoint import consistency_text, inclusion_text
 from contextplane.trust.clock import seconds_behind
 from contextplane.trust.dsse import encode_base64

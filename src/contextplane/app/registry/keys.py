@@ -37,7 +37,6 @@ from contextplane.trust.verify import CachedSignatureCheck
 
 if TYPE_CHECKING:
     from contextplane.app.registry.memory import RegistryMemory, RegistryResigner
-    from contextplane.store.staging import StagedChanges
 
 __all__ = [
     "FirstKeyNeedsIssuer",
@@ -143,7 +142,7 @@ class KeyStore:
         """The time of an act: the clock, but not before the latest time on record."""
         keys = self.keyring
         with self.platform.catalog.read() as view:
-            return next_event_time(self.clock, self._latest_time(view.streams, keys))
+            return next_event_time(self.clock, _latest_time(self, view.streams, keys))
 
     def create_key(self, name: str, issuer: str | None) -> NewKey:
         """Make a key. The first key of a store is trusted at once, and owns the keyring."""
@@ -196,24 +195,25 @@ class KeyStore:
         )
 
     def _append(self, plan: Callable[[Timestamp], Sequence[Change]], signer: Signer) -> TrustedKeys:
-        from contextplane.store.staging import retry_conflicts
+        from contextplane.store.staged_changes import retry_conflicts
 
         return retry_conflicts(self._append_once)(plan, signer)
 
     def _append_once(self, plan: Callable[[Timestamp], Sequence[Change]], signer: Signer) -> TrustedKeys:
         from contextplane.app.registry.memory import RegistryResigner
+        from contextplane.registry.resign import seal_unused
         from contextplane.registry.streams import CHECKPOINTS, LOG
-        from contextplane.store.staging import StagedChanges
+        from contextplane.store.staged_changes import StagedChanges
 
         seen = self.memory.load()
         with self.platform.catalog.read() as view:
             staged = StagedChanges(view, unmoved=(LOG, CHECKPOINTS))
             before = keys = self.follow(view.streams)
-            clock, last = self.clock, self._latest_time(view.streams, keys)
+            clock, last = self.clock, _latest_time(self, view.streams, keys)
             self.behind = seconds_behind(clock, last)
             changes = plan(next_event_time(clock, last))
             _check_changes(changes)
-            keys = self._sealed(staged, keys, signer, next_event_time(clock, last))
+            keys = seal_unused(staged, keys, check=self.check, signer=signer, now=next_event_time(clock, last))
             for change in changes:
                 last = next_event_time(clock, max(last, keys.as_of))
                 body = sign_change(keys, change, at=last, signer=signer)
@@ -226,30 +226,6 @@ class KeyStore:
         resigner.save_checkpoint()
         self.resigner = resigner
         return keys
-
-    def _sealed(self, changes: "StagedChanges", keys: TrustedKeys, signer: Signer, now: Timestamp) -> TrustedKeys:
-        """Return the keyring of this format. One of the first format is sealed if nothing was registered with it."""
-        from contextplane.registry.first_format import StoreNotSealed
-        from contextplane.registry.resign import seal
-        from contextplane.registry.streams import LOG
-
-        if keys.seq and keys.sealed is None and changes.streams.head(LOG):
-            raise StoreNotSealed(
-                "it has the first format, which is only read",
-                at=LOG,
-                hint="an owner seals it: ctx verify --registry --sign --key OWNER",
-            )
-        return seal(changes, keys, check=self.check, signer=signer, now=now)
-
-    def _latest_time(self, streams: StreamsView, keys: TrustedKeys) -> Timestamp:
-        """Return the latest time on record. A registry event is never later than the keyring after it."""
-        if not streams.head(_CHECKPOINTS):
-            return keys.as_of
-        # Loaded only where there is a registry.
-        from contextplane.registry.authority import KeyringHistory
-        from contextplane.registry.log import REGISTRY_LOG
-
-        return REGISTRY_LOG.latest_time(streams, KeyringHistory.of(streams, keys), self.check, self.origin)
 
     def signer(self, which: str | None = None) -> Signer:
         """Return the named signer, else the external one, else the environment's key, else the only one here."""
@@ -303,6 +279,17 @@ class KeyStore:
                 hint="'ctx keys list' prints the ids",
             )
         return matches.pop()
+
+
+def _latest_time(key_store: KeyStore, streams: StreamsView, keys: TrustedKeys) -> Timestamp:
+    """Return the latest time on record. A registry event is never later than the keyring after it."""
+    if not streams.head(_CHECKPOINTS):
+        return keys.as_of
+    # Loaded only where there is a registry.
+    from contextplane.registry.authority import KeyringHistory
+    from contextplane.registry.log import REGISTRY_LOG
+
+    return REGISTRY_LOG.latest_time(streams, KeyringHistory.of(streams, keys), key_store.check, key_store.origin)
 
 
 def _origin_of(store_id: str) -> str:

@@ -1,4 +1,4 @@
-"""What this client knows of a registry from before: its origin, the highest checkpoint, the keyring's end.
+"""What this client knows of a registry from before: its highest checkpoint and the end of its keyring.
 
 It is kept outside of the store (`ClientState`), so that an old copy of the whole store, put back in its place, is
 noticed. Load it before a view is opened: another process may see and save more while the view stays as it is.

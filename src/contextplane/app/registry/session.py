@@ -20,7 +20,7 @@ from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import EvaluationReport, GoldenCases, GoldenResult, ReleaseGates
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.store.event_stream import commit_recorded
-from contextplane.store.staging import StagedChanges, retry_conflicts
+from contextplane.store.staged_changes import StagedChanges, retry_conflicts
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 
 if TYPE_CHECKING:
@@ -109,11 +109,11 @@ class RegistrySession:
             opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen, root=self.memory.root)
             self.memory.save(opened.newest)
             self.newest = opened.newest
-            with self._sharing(opened.reader):
+            with self._share_reader(opened.reader):
                 yield opened.reader
 
     @contextmanager
-    def _sharing(self, reader: RegistryReader) -> Iterator[None]:
+    def _share_reader(self, reader: RegistryReader) -> Iterator[None]:
         """Let calls of `read` within the block use this reader."""
         self._reader = reader
         try:
@@ -149,7 +149,7 @@ class RegistrySession:
                     root=self.memory.root,
                 )
                 self.keys.behind = writer.behind
-                with self._sharing(writer.reader):
+                with self._share_reader(writer.reader):
                     yield writer
             staged.commit(self.platform.catalog)
         self.memory.save(writer.newest)

@@ -136,10 +136,10 @@ def retry_conflicts(act: Callable[P, R]) -> Callable[P, R]:
     """Let an act be done again when another process was faster: it decides anew, by what is there now."""
 
     @wraps(act)
-    def retried(*args: P.args, **kwargs: P.kwargs) -> R:
+    def try_again(*args: P.args, **kwargs: P.kwargs) -> R:
         for _ in range(_TRIES):
             with suppress(StreamConflict):
                 return act(*args, **kwargs)
         return act(*args, **kwargs)
 
-    return retried
+    return try_again
