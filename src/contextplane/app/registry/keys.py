@@ -229,16 +229,12 @@ class KeyStore:
 
     def _sealed(self, changes: "StagedChanges", keys: TrustedKeys, signer: Signer, now: Timestamp) -> TrustedKeys:
         """Return the keyring of this format. One of the first format is sealed if nothing was registered with it."""
-        from contextplane.registry.first_format import StoreNotSealed
+        from contextplane.registry.first_format import refuse_unsealed
         from contextplane.registry.resign import seal
         from contextplane.registry.streams import LOG
 
-        if keys.seq and keys.sealed is None and changes.streams.head(LOG):
-            raise StoreNotSealed(
-                "it has the first format, which is only read",
-                at=LOG,
-                hint="an owner seals it: ctx verify --registry --sign --key OWNER",
-            )
+        if changes.streams.head(LOG):
+            refuse_unsealed(keys)
         return seal(changes, keys, check=self.check, signer=signer, now=now)
 
     def _latest_time(self, streams: StreamsView, keys: TrustedKeys) -> Timestamp:
