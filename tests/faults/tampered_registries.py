@@ -42,6 +42,9 @@ AUDIT = ":verify --registry --json"
 REFUSED = (1, 11, 14)
 """Statuses of a reader that refuses: the catalog is damaged, untrusted, or of another store."""
 
+OBJECT_MISSING = "object_not_found"
+"""The code of a reader that refuses because the file of an object is missing."""
+
 REFUSED_PINS = {"unserved", "unserved_in"}
 """The fields in which an answer says that no run gets what is pinned, and why."""
 
@@ -131,7 +134,8 @@ class TamperedRegistry:
             return result.err[-300:]
         if not result.status:
             return "" if _says_the_same(self._answers[read], result.raw) else "another answer"
-        return "" if result.status in REFUSED else f"status {result.status}, {error_code(result)}"
+        refused = result.status in REFUSED or error_code(result) == OBJECT_MISSING
+        return "" if refused else f"status {result.status}, {error_code(result)}"
 
     def _is_harmless(self, edit: Edit) -> bool:
         """Whether an edit that no audit finds is of something unread, or is reported by fsck, or mended by it."""

@@ -78,7 +78,7 @@ def test_a_killed_act_is_done_or_not_done_and_can_be_done_again(
     outcomes = set()
     for number in range(KILLS):
         copies.put_back("begin")
-        nth = 1 + whole.calls * number // KILLS
+        nth = 1 + (whole.calls - 1) * number // (KILLS - 1)
         assert killer.run(args, cwd=team.folder, env=environment, nth=nth).status in {-9, 0}, nth
         reached = size(team)
         assert reached in {before, after} or act in TWO_STEPS, f"before call {nth} of {whole.calls}: {reached}"

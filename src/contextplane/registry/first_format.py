@@ -16,11 +16,13 @@ from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.registry.stream_heads import MemoryHeadNodes, StreamHeads
+from contextplane.registry.streams import LOG
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.dsse import encode_base64
+from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle import EMPTY_ROOT
 
-__all__ = ["MappedHeads", "StoreNotSealed", "first_format_root"]
+__all__ = ["MappedHeads", "StoreNotSealed", "first_format_root", "refuse_unsealed"]
 
 _DIGITS = "0123456789abcdef"
 
@@ -30,6 +32,16 @@ class StoreNotSealed(ContextPlaneError):
 
     code: ClassVar[str] = "store_not_sealed"
     family: ClassVar[Family] = "refused"
+
+
+def refuse_unsealed(keys: TrustedKeys) -> None:
+    """Refuse to write to a store whose keyring was not sealed. One without a keyring has nothing to seal."""
+    if keys.seq and keys.sealed is None:
+        raise StoreNotSealed(
+            "it has the first format, which is only read",
+            at=LOG,
+            hint="an owner seals it: ctx verify --registry --sign --key OWNER",
+        )
 
 
 class MappedHeads(StreamHeads):

@@ -42,6 +42,7 @@ from contextplane.registry.streams import (
     DRAFTS,
     ENVIRONMENTS,
     PINS,
+    TREE,
     VERSIONS,
     aliases_stream,
     artifact_stream,
@@ -55,6 +56,8 @@ from contextplane.store.event_stream import Chain, EventStream, Folded, StreamHe
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring import EventOfOtherStore
+from contextplane.trust.merkle import InclusionRefuted, StreamTree, inclusion_proof, leaf_hash, verify_inclusion
+from contextplane.trust.merkle_log import LogEntry, entry_body
 
 __all__ = ["RegistryReader", "SubjectState", "initial_state"]
 
@@ -285,6 +288,24 @@ class RegistryReader:
                 at=_place(stored),
                 hint=_HINT,
             )
+        if is_old and now.sealed is not None and self.heads is not None:
+            _refuse_false_entry(self.streams, event, stored)
+
+
+def _refuse_false_entry(streams: StreamsView, event: RegistryEvent, stored: StoredEvent) -> None:
+    """Refuse an event of the first format that is not the entry of the log that it claims to be.
+
+    Otherwise a key could still sign by the rules of the first format after the store was sealed.
+    """
+    tree = StreamTree(streams, TREE)
+    frontier = tree.frontier()
+    leaf = leaf_hash(entry_body(LogEntry(event=Digest.of(stored.body).hex, seq=stored.seq, stream=stored.stream)))
+    path = inclusion_proof(tree, event.entry, frontier.size)
+    try:
+        verify_inclusion(leaf, event.entry, frontier.size, root=frontier.root, proof=path)
+    except InclusionRefuted as error:
+        why = f"it claims to be entry {event.entry} of the log, and is not"
+        raise EventInvalid(why, at=_place(stored), hint=_HINT) from error
 
 
 def _place(stored: StoredEvent) -> str:

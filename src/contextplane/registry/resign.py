@@ -27,7 +27,7 @@ from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.continuity import check_continuity
 from contextplane.registry.errors import RegistryUntrusted
-from contextplane.registry.first_format import StoreNotSealed
+from contextplane.registry.first_format import refuse_unsealed
 from contextplane.registry.log import REGISTRY_LOG, LogChanges, rebuild_heads, sign_log
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.checkpoint import Checkpoint
@@ -113,12 +113,8 @@ def seal_unused(
     changes: LogChanges, keys: TrustedKeys, *, check: SignatureCheck, signer: Signer, now: Timestamp
 ) -> TrustedKeys:
     """Seal a keyring of the first format if nothing was registered with it; else refuse."""
-    if keys.seq and keys.sealed is None and changes.streams.head(LOG):
-        raise StoreNotSealed(
-            "it has the first format, which is only read",
-            at=LOG,
-            hint="an owner seals it: ctx verify --registry --sign --key OWNER",
-        )
+    if changes.streams.head(LOG):
+        refuse_unsealed(keys)
     return seal(changes, keys, check=check, signer=signer, now=now)
 
 

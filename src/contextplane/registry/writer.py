@@ -38,7 +38,7 @@ from contextplane.registry.events import (
     read_event,
     sign_event,
 )
-from contextplane.registry.first_format import StoreNotSealed
+from contextplane.registry.first_format import refuse_unsealed
 from contextplane.registry.log import LogChanges, event_entry, log_ends, rebuild_heads, sign_log
 from contextplane.registry.log_audit import AuditProblem
 from contextplane.registry.open import open_registry
@@ -154,12 +154,7 @@ class RegistryWriter:
         seen: Checkpoint | None = None,
         root: Checkpoint | None = None,
     ) -> None:
-        if keys.seq and keys.sealed is None:
-            raise StoreNotSealed(
-                "it has the first format, which is only read",
-                at=LOG,
-                hint="an owner seals it: ctx verify --registry --sign --key OWNER",
-            )
+        refuse_unsealed(keys)
         # A registry that a reader would refuse is refused before anything is read from it.
         opened = open_registry(changes, keys, check, origin=origin, seen=seen, root=root)
         self.changes = changes

@@ -14,6 +14,7 @@ from contextplane.ports.catalog import Transaction
 from contextplane.ports.keys import Signer
 from contextplane.registry.artifacts import Candidate, read_artifact
 from contextplane.registry.errors import ArtifactUnknown
+from contextplane.registry.first_format import refuse_unsealed
 from contextplane.registry.open import open_registry
 from contextplane.registry.pin_state import AliasNotFound
 from contextplane.registry.reader import RegistryReader
@@ -129,7 +130,8 @@ class RegistrySession:
         `StreamConflict` if the registry moved meanwhile. Objects that no event comes to name are garbage, and are
         collected later.
         """
-        seen, _ = self.memory.load(), self.keys.keyring
+        seen, keys = self.memory.load(), self.keys.keyring
+        refuse_unsealed(keys)
         with self.platform.objects.batch() as batch:
             recorded = [
                 IndexedObject(digest=batch.put(data), kind="blob", size=len(data), traced=True) for data in stored
