@@ -227,14 +227,14 @@ DEFAULT_MAX_AGE = 30 * 24 * 3600
 class EnvironmentState(Value, frozen=True):
     """Whether an environment takes versions with an open refresh, and how fresh the registry must be.
 
-    `max_age`: how many seconds old the newest checkpoint may be for new traffic; None: of any age.
+    `max_age`: how many seconds old the newest checkpoint may be for new traffic, where an operator said so.
     """
 
     environment: str
     seq: int = 0
     head: str = ""
     protected: bool = True
-    max_age: int | None = DEFAULT_MAX_AGE
+    max_age: int | None = None
 
     def scope_of(self, change: Change) -> Scope:  # noqa: ARG002  every change is about the environment
         return Scope(environment=self.environment)
@@ -251,5 +251,5 @@ class EnvironmentState(Value, frozen=True):
             seq=verified.event.seq,
             head=verified.digest,
             protected=not opened,
-            max_age=None if opened else max_age or DEFAULT_MAX_AGE,
+            max_age=None if opened else max_age,
         )

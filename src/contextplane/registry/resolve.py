@@ -26,7 +26,7 @@ from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.errors import WrongKind
 from contextplane.registry.events import Pin, VerifiedEvent
 from contextplane.registry.merge import MergeInput, merge_documents
-from contextplane.registry.pin_state import EnvironmentState, PinState, is_doubtful, ref_of
+from contextplane.registry.pin_state import DEFAULT_MAX_AGE, EnvironmentState, PinState, is_doubtful, ref_of
 from contextplane.registry.resolution import Proof, RegistrySnapshot, Resolution, ResolveRequest, prove_event
 from contextplane.registry.streams import CHECKPOINTS, environment_stream, pins_stream
 from contextplane.trust.checkpoint import Checkpoint, advance_checkpoint
@@ -235,7 +235,7 @@ class _Resolver(Value, frozen=True):
         if newest is None:
             raise CheckpointMissing("there is no checkpoint of the log", at=CHECKPOINTS)
         environment = self._environment()
-        self._refuse_stale(newest, environment.max_age)
+        self._refuse_stale(newest, environment)
         seen, shown = self.context.seen, newest.checkpoint
         proof = () if seen is None or seen.size > shown.size else self.snapshot.consistency(seen.size, shown.size)
         advance_checkpoint(seen, shown, proof)
@@ -251,13 +251,16 @@ class _Resolver(Value, frozen=True):
         last = self.snapshot.last(environment_stream(self.request.environment)) if self.is_new else None
         return state if last is None else state.after_event(last)
 
-    def _refuse_stale(self, newest: VerifiedCheckpoint, allowed: int | None) -> None:
-        """Refuse a checkpoint that is too old by what the environment allows, or by what the client asks for."""
-        ages = [age for age in (allowed, self.context.max_age) if age is not None]
-        if not self.is_new or not ages:
+    def _refuse_stale(self, newest: VerifiedCheckpoint, environment: EnvironmentState) -> None:
+        """Refuse a checkpoint that is too old by what the environment allows, or by what the client asks for.
+
+        Where neither says an age, a protected environment allows the default, by any clock.
+        """
+        asked = [age for age in (environment.max_age, self.context.max_age) if age is not None]
+        if not self.is_new or not (asked or environment.protected):
             return
-        now, max_age = self.context.trust_context.now, min(ages)
-        if seconds_behind(now, newest.time):
+        now, max_age = self.context.trust_context.now, min(asked, default=DEFAULT_MAX_AGE)
+        if asked and seconds_behind(now, newest.time):
             raise ClockWentBackwards(
                 f"the clock shows {now}, and the registry has {newest.time}: its age is unknown",
                 at=CHECKPOINTS,

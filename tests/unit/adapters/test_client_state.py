@@ -225,15 +225,15 @@ def test_no_update_of_several_processes_is_lost(tmp_path: Path, store: Path) -> 
 
 
 def test_the_folder_is_that_of_the_xdg_specification(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/alice")
+    monkeypatch.setenv("HOME", "/people/alice")
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert from_environment().state_dir == "/state/contextplane/stores"
     assert Settings(cwd="/").state_dir == "/state/contextplane/stores"
     for text in ("", "relative"):
         monkeypatch.setenv("XDG_STATE_HOME", text)
-        assert from_environment().state_dir == "/home/alice/.local/state/contextplane/stores"
+        assert from_environment().state_dir == "/people/alice/.local/state/contextplane/stores"
     monkeypatch.delenv("XDG_STATE_HOME")
-    assert from_environment().state_dir == "/home/alice/.local/state/contextplane/stores"
+    assert from_environment().state_dir == "/people/alice/.local/state/contextplane/stores"
     monkeypatch.setenv("HOME", "relative")
     assert from_environment().state_dir is None
     assert Settings(cwd="/", state_dir=None).state_dir is None

@@ -230,3 +230,11 @@ def test_a_key_that_is_revoked_signs_no_checkpoint_that_is_believed(past: Past, 
     assert refused.value.code == "note_unsigned"
     result = there.audited(past.seen)
     assert ([problem.code for problem in result.problems], result.renewable) == (["note_unsigned"], True)
+
+
+def test_an_old_keyring_beside_the_newest_registry_is_noticed_by_newcomers(past: Past, tmp_path: Path) -> None:
+    there = stolen(past.now, tmp_path)
+    there.cut("trust/keyring")
+    with pytest.raises(ContextPlaneError) as refused, there.opened():
+        pass
+    assert refused.value.code == "keyring_rolled_back"

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.registry.audit import prove_inclusion
+from contextplane.app.registry.audit import audit_registry, prove_inclusion
 from contextplane.app.registry.pins import set_protection
 from contextplane.app.registry.resolve import load_for_replay
 from contextplane.app.registry.view import show_version
@@ -14,14 +14,25 @@ from contextplane.app.settings import Settings
 from contextplane.model.ids import Digest
 from contextplane.registry.artifact_state import REQUIRED_REVIEWS
 from contextplane.registry.artifacts import Candidate, candidate
-from contextplane.registry.events import Change, Drafted, DraftListed, Linted, Published, RegistryEvent, Review, Signed
+from contextplane.registry.events import (
+    Change,
+    Drafted,
+    DraftListed,
+    EnvironmentOpened,
+    Linted,
+    Published,
+    RegistryEvent,
+    Review,
+    Signed,
+)
 from contextplane.registry.reviews import ReviewIncomplete, check_reviews, needed_roles
-from contextplane.registry.streams import artifact_stream, drafts_stream, version_stream
+from contextplane.registry.streams import LOG, artifact_stream, drafts_stream, environment_stream, version_stream
 from contextplane.registry.writer import PlannedChange
 from contextplane.trust.dsse import IN_TOTO, Envelope, Signature, Statement, encode_base64
 from contextplane.trust.keyring_events import KeyRotation, ThresholdChange
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 from contextplane.trust.verify import sign
+from tests.support.forged_log import forge_log
 from tests.unit.registry.backdating import slipped_in
 from tests.unit.registry.desk import ISSUER, PACK, Office, code, desk_in, version
 from tests.unit.registry.tampering import Stolen
@@ -206,3 +217,35 @@ def test_a_rotation_cannot_be_taken_out_of_a_past_that_was_seen(here: Office, tm
     assert code(lambda: here.review(target, "spare", "security")) == "reviewer_is_author"
     with desk_in(Settings(cwd=str(tmp_path)), here.clock) as anew:
         assert code(lambda: anew.review(target, "spare", "security")) == "keyring_event_invalid"
+
+
+def test_an_event_that_was_signed_for_another_store_is_refused(here: Office) -> None:
+    here.release()
+    with here.desk.read() as reader:
+        entry, keyring = reader.streams.head(LOG), reader.keyrings.now.seq
+    now = here.desk.keys.now
+    event = RegistryEvent(
+        subject=environment_stream("dev"),
+        seq=1,
+        previous="",
+        entry=entry,
+        keyring=keyring,
+        at=str(now),
+        reason="for a test store",
+        change=EnvironmentOpened(),
+        origin="contextplane.registry/store_of_tests",
+    )
+    slipped_in(here.desk.platform.catalog, event, by="ops", until=now, origin=here.desk.origin)
+    with here.desk.read() as reader:
+        assert code(lambda: reader.environment("dev")) == "event_of_other_store"
+    assert "event_of_other_store" in {problem.code for problem in audit_registry(here.desk, lambda *_: None).problems}
+
+
+def test_a_key_without_the_role_log_signs_no_checkpoint(here: Office) -> None:
+    key = here.desk.keys.key_trust(key_of("guest").public_key, ISSUER)
+    here.change_keys(key)
+    assert code(lambda: here.record(by="guest")) == "registry_signer_untrusted"
+    now = here.desk.keys.now
+    with here.desk.platform.catalog.write() as tx:
+        forge_log(tx, [], signer=key_of("guest"), at=now, origin=here.desk.origin)
+    assert code(lambda: here.base("prod")) == "note_unsigned"

@@ -413,3 +413,16 @@ def test_every_pin_is_in_the_history_with_who_and_why(here: Office) -> None:
         ]
     ops, root = (key_of(name).public_key.key_id for name in ("ops", "root"))
     assert history == [("pinned", "as it should be", ops), ("pinned", "new redaction", root)]
+
+
+def test_an_operator_of_another_tenant_pins_nothing_here(here: Office) -> None:
+    ref = here.release()
+    here.trust("theirs", "operator", issuer="globex")
+    assert code(lambda: here.pin("prod", ref, by="theirs")) == "registry_role_missing"
+    here.pin("prod", ref)
+    assert code(lambda: unpin(here.desk, "prod", SUPPORT, None, here.by("theirs"))) == "registry_role_missing"
+    assert here.base("prod") == str(ref)
+    for role in (f"tenant:{ISSUER}", "environment:prod"):
+        here.trust("theirs", "operator", role, issuer="globex")
+        unpin(here.desk, "prod", SUPPORT, None, here.by("theirs"))
+        here.pin("prod", ref, by="theirs")

@@ -7,8 +7,8 @@ import msgspec
 
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
-from contextplane.registry.events import Deprecated, Pins, Revoked, Unpinned
-from contextplane.registry.streams import pins_stream
+from contextplane.registry.events import Deprecated, EnvironmentOpened, EnvironmentProtected, Pins, Revoked, Unpinned
+from contextplane.registry.streams import environment_stream, pins_stream
 from contextplane.registry.writer import PlannedChange
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.merkle_log import VerifiedCheckpoint
@@ -290,3 +290,17 @@ def test_resolving_twice_says_the_same() -> None:
     registry = Releases().with_example()
     registry.with_overlay()
     assert registry.resolve() == registry.resolve()
+
+
+def test_a_protected_environment_needs_a_registry_that_was_signed_lately() -> None:
+    registry = Releases().with_example()
+    month = 30 * 24 * 3600
+    assert registry.ends(later=month - 3600) == "ok"
+    assert registry.ends(later=month + 3600) == "registry_frozen"
+    assert registry.ends(later=month + 3600, purpose="replay") == "ok"
+    stream = environment_stream("prod")
+    hour = PlannedChange(stream=stream, change=EnvironmentProtected(max_age=3600), reason="it is production")
+    registry.act("ops", hour)
+    assert (registry.ends(later=3599), registry.ends(later=3700)) == ("ok", "registry_frozen")
+    registry.act("ops", PlannedChange(stream=stream, change=EnvironmentOpened(), reason="for a test"))
+    assert registry.ends(later=10 * month) == "ok"

@@ -171,3 +171,10 @@ def test_an_edit_of_what_models_read_is_new_bytes_which_nobody_has_reviewed(here
         assert code(act) == "lifecycle_transition_refused"
     assert here.stage("ctxpack.support@1.0.0") == "published"
     assert code(lambda: here.pin("prod", acted.ref)) == "version_not_found"
+
+
+def test_a_reviewer_of_another_issuer_is_none_here(here: Office) -> None:
+    acted = here.record()
+    here.trust("theirs", "security", issuer="globex")
+    assert code(lambda: here.review(str(acted.digest), "theirs", "security")) == "registry_role_missing"
+    assert here.review(str(acted.digest), "sec", "security").missing

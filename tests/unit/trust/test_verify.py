@@ -13,6 +13,7 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.keys import PublicKey
 from contextplane.model.timestamp import Timestamp
 from contextplane.trust.dsse import IN_TOTO, Envelope, encode_base64, make_envelope
+from contextplane.trust.errors import ThresholdNotMet
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.verify import CachedSignatureCheck, sign, verify
 from tests.support.cases import cases
@@ -233,3 +234,18 @@ def test_a_signature_that_does_not_hold_is_not_remembered() -> None:
 
     cached = CachedSignatureCheck(Wavering())
     assert [cached.holds(ALICE.public_key, b"s", b"m") for _ in range(3)] == [False, True, True]
+
+
+def test_one_person_with_two_keys_counts_once() -> None:
+    keys = keyring(
+        trust(ALICE, "acme"),
+        trust(BOB, "acme"),
+        threshold("acme", 2),
+        rotate(ALICE, key_of("alice2"), since=day(2), old_until=day(20)),
+        at=day(2),
+    )
+    both = sign(statement(), ALICE, key_of("alice2"))
+    with pytest.raises(ThresholdNotMet, match="by 1 of the 2 people"):
+        verify(both, PACK, issuer="acme", trust_context=trust_context(keys, day(3)))
+    two = verify(sign(statement(), ALICE, BOB), PACK, issuer="acme", trust_context=trust_context(keys, day(3)))
+    assert len(two.signed_by) == 2
