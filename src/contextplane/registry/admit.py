@@ -215,6 +215,7 @@ class AdmittedDocument(Value, frozen=True):
     """A document that passed steps 1 to 6 and 8, and the events that prove it. Step 7 needs its tenant.
 
     `keyring`: the number of keyring changes at its publication. `alone`: it passed its gates without catalogs.
+    `tenant`: whose operators may pin it, as its publication says; empty: its issuer's.
     `judged`: the key of its publication if every claim of it was judged now and holds. `failed`: those that do not
     hold, for a replay.
     """
@@ -226,6 +227,7 @@ class AdmittedDocument(Value, frozen=True):
     events: tuple[VerifiedEvent, ...]
     keyring: int
     alone: bool
+    tenant: str = ""
     judged: str = ""
     failed: tuple[ContextPlaneError, ...] = ()
 
@@ -279,6 +281,7 @@ def admit(
         events=events,
         keyring=keyring,
         alone=not published.catalogs,
+        tenant=published.tenant,
         judged="" if is_known or failed else key,
         failed=failed,
     )

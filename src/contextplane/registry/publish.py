@@ -159,6 +159,7 @@ def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResu
         after=release.before.ref.version if release.before is not None else "",
         approvals=tuple(Approval(role=approval.role, by=approval.key_id) for approval in state.approvals),
         catalogs=release.catalogs,
+        tenant="" if tenant is None else tenant.tenant_id,
     )
     report = IndexedObject(digest=Digest.of(data), kind="registry_report", size=len(data), traced=True)
     planned = PlannedChange(stream=version_stream(artifact.ref), change=change, reason=reason)

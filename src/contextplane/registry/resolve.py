@@ -176,6 +176,7 @@ class _Resolver(Value, frozen=True):
             else admitted.document.tenant
         )
         # (7) its issuer may publish for its tenant, (10) which is the requesting tenant, or shares it
+        _refuse_other_tenant(admitted, tenant.tenant_id)
         admitted = self._for_tenant(admitted, tenant.tenant_id)
         check_tenant(tenant, self.request.tenant, at=str(ref))
         return admitted
@@ -220,7 +221,9 @@ class _Resolver(Value, frozen=True):
             raise WrongKind("it is no overlay", at=str(ref), hint="overlays are what was applied to the pack")
         if digest is not None:
             _refuse_other_digest(admitted, digest)
-        admitted = self._for_tenant(admitted, base.document.pack_meta.tenant.tenant_id)
+        tenant_id = base.document.pack_meta.tenant.tenant_id
+        _refuse_other_tenant(admitted, tenant_id)
+        admitted = self._for_tenant(admitted, tenant_id)
         if document.environment != self.request.environment:
             raise OverlayOfOtherEnvironment(
                 f"it is for {document.environment}, not for {self.request.environment}",
@@ -286,6 +289,16 @@ def _refuse_other_digest(admitted: AdmittedDocument, pinned: str) -> None:
             f"{pinned} is pinned under this name, and {admitted.resolved.digest} was published",
             at=str(admitted.resolved.ref),
             hint="see 'ctx verify --registry'",
+        )
+
+
+def _refuse_other_tenant(admitted: AdmittedDocument, tenant_id: str) -> None:
+    """Refuse a publication that names another tenant than its document: others would operate it."""
+    if admitted.tenant not in {"", tenant_id}:
+        raise ArtifactMismatch(
+            f"published for {admitted.tenant}, and it is of {tenant_id}",
+            at=str(admitted.resolved.ref),
+            hint="a publisher named another tenant; see 'ctx verify --registry'",
         )
 
 

@@ -40,6 +40,9 @@ _PAID = '{"amount_inr":4200,"decision_key":"support.refund.execute","outcome":"e
 _POLICY = '{"allow":true,"gate":"GATE_FINANCE_APPROVAL","rule":"R_HIGH_VALUE_REQUIRES_APPROVAL"}'
 _LATER_POLICY = '{"allow":true,"rule":"R_WITHIN_LIMIT"}'
 
+_STATE = ".state"
+"""What the client of the tour remembers, in its folder: nothing is left behind elsewhere."""
+
 _SOURCE_PATH = "shop/refunds.py"
 _SOURCE = """\
 LIMIT = 3000
@@ -126,7 +129,7 @@ class Chapter(Value, frozen=True):
 
 def tour(folder: str) -> Iterator[Chapter]:
     """Run every chapter in a folder that is empty at first."""
-    settings = Settings(cwd=folder)
+    settings = Settings(cwd=folder, state_dir=os.path.join(folder, _STATE))
     init(settings, ".")
     for title, run in CHAPTERS:
         yield Chapter(title=title, lines=tuple(run(settings)))
@@ -134,7 +137,8 @@ def tour(folder: str) -> Iterator[Chapter]:
 
 def recorded_runs(folder: str) -> tuple[Digest, Digest]:
     """Return the two runs of the tour that ran in this folder, in the order of their time."""
-    with open_platform(Settings(cwd=folder)) as platform, platform.catalog.read() as view:
+    settings = Settings(cwd=folder, state_dir=os.path.join(folder, _STATE))
+    with open_platform(settings) as platform, platform.catalog.read() as view:
         later, first = view.packs.page(PackFilter(), 2)
     return first.digest, later.digest
 
