@@ -9,6 +9,7 @@ import pytest
 from contextplane.model.timestamp import Timestamp
 from contextplane.trust.checkpoint import Checkpoint
 from tests.surfaces.commands import Result, ctx
+from tests.surfaces.keyrings import keyring_in
 from tests.surfaces.sample import one_error_line
 
 A, B = "a" * 64, "b" * 64
@@ -90,3 +91,14 @@ def test_a_memory_that_was_changed_is_refused(tmp_path: Path) -> None:
         ctx("status", cwd=tmp_path, env={"XDG_STATE_HOME": str(state)}), 11, "client_state_invalid"
     )
     assert str(file) in message
+
+
+def test_reading_and_verifying_a_store_hold_it_to_its_root(tmp_path: Path) -> None:
+    keyring_in(tmp_path)
+    owner = json.loads(ctx("keys", "list", "--json", cwd=tmp_path).raw)["issuers"][0]["keys"][0]["key_id"]
+    (tmp_path / "other.ckpt").write_text(CHECKPOINT.text)
+    for command in (("packs",), ("verify", "--registry")):
+        assert ctx(*command, cwd=tmp_path, env={"CTX_TRUST_ROOT": owner}).status == 0
+        one_error_line(ctx(*command, cwd=tmp_path, env={"CTX_TRUST_ROOT": A}), 11, "trust_root_mismatch")
+        forked = ctx(*command, cwd=tmp_path, env={"CTX_TRUST_ROOT": "other.ckpt"})
+        assert (forked.status, "log_forked" in forked.out + forked.err) == (11, True)

@@ -10,6 +10,7 @@ from contextplane.model.value import Value
 from contextplane.ports.keys import Signer
 from contextplane.registry.audit import AuditResult, Progress, audit
 from contextplane.registry.claims import PublicationAudit
+from contextplane.registry.continuity import check_log
 from contextplane.registry.errors import VersionUnknown
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
@@ -85,17 +86,20 @@ def clock_lag(session: RegistrySession, checkpoint: VerifiedCheckpoint | None) -
 
 def audit_registry(session: RegistrySession, progress: Progress) -> AuditResult:
     """Verify the whole registry. The checkpoint of a sound one is saved as the highest seen."""
-    seen, known = session.memory.load(), TrustedKeys(origin=session.origin)
+    seen, root, known = session.memory.load(), session.memory.root, TrustedKeys(origin=session.origin)
     with session.platform.catalog.read() as view:
+        session.memory.check_root(view.streams, session.keys.check)
         audited = audit(
             view,
             known,
             session.keys.check,
             origin=session.origin,
-            seen=seen,
+            seen=seen or root,
             publications=PublicationAudit(session.platform.objects.get, judge_claims),
             progress=progress,
         )
+        if root is not None and audited.newest is not None:
+            check_log(view.streams, audited.newest, root)
     if audited.sound:
         session.memory.save(audited.newest)
     return audited

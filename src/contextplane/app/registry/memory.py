@@ -104,10 +104,14 @@ class RegistryMemory:
                 lambda memory: replace(memory, origin=self._origin, judged=(*memory.judged, *fresh)[-_MOST_JUDGED:])
             )
 
-    def check_keyring(self, streams: StreamsView, keys: TrustedKeys, check: SignatureCheck) -> None:
-        """Refuse a keyring that lost or changed a part of the one that this client saw, or is not of its root."""
+    def check_root(self, streams: StreamsView, check: SignatureCheck) -> None:
+        """Refuse a keyring for which no key of the user's root vouched."""
         if self._root is not None:
             check_root(self._root, [event.body for event in streams.read(STREAM)], check)
+
+    def check_keyring(self, streams: StreamsView, keys: TrustedKeys, check: SignatureCheck) -> None:
+        """Refuse a keyring that lost or changed a part of the one that this client saw, or is not of its root."""
+        self.check_root(streams, check)
         memory = self._load()
         if keys.seq < memory.keyring_seq:
             raise KeyringRolledBack(
