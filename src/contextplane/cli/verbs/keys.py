@@ -28,7 +28,7 @@ Examples:
   ctx keys new bob --standalone -o bob.key                    create a key where there is no store
   ctx keys public --key ./bob.key                              print the public key of the key that signs
   ctx keys list                                               show who is trusted
-  ctx keys trust bob --issuer acme --role security            trust another key
+  ctx keys trust bob --issuer acme --role security --role log  trust another key
   ctx keys rotate bob carol --overlap 30                      replace a key
   ctx keys revoke carol --reason "laptop lost"                stop trusting a key
 """
