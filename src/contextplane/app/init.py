@@ -46,6 +46,7 @@ def _init(settings: Settings, folder: str | None) -> InitResult:
     if not os.path.isdir(home.path):
         store_id = adopt(home, settings.database_url)
         home.hide_from_git(Disk())
+        _forget_earlier_store(settings, home.path)
         return InitResult(path=home.path, store_id=store_id, what="created")
     home.reject_links()
     if not home.has_config():
@@ -59,6 +60,15 @@ def _init(settings: Settings, folder: str | None) -> InitResult:
         open_catalog(home, known, settings.database_url).close()
         return InitResult(path=home.path, store_id=known.store_id, what="present")
     return InitResult(path=home.path, store_id=adopt(home, settings.database_url), what="adopted")
+
+
+def _forget_earlier_store(settings: Settings, path: str) -> None:
+    """Forget what this client knew of a store that was here before. What its user trusts stays."""
+    from contextplane.adapters.files.client_state import ClientState, StoreMemory
+
+    state = ClientState(settings.state_dir, path)
+    if os.path.lexists(state.path):
+        state.update(lambda memory: StoreMemory(path=memory.path, trust_root=memory.trust_root))
 
 
 def adopt(home: StoreDirectory, database_url: str | None) -> str:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -242,3 +243,21 @@ def test_the_age_that_is_allowed_comes_from_the_environment_and_a_slip_allows_no
     for text, expected in (("3600", 3600), ("0", 0), ("an hour", 0), ("-5", 0), ("", 0), ("  ", 0), ("\n", 0)):
         monkeypatch.setitem(os.environ, "CTX_REGISTRY_MAX_AGE", text)
         assert from_environment().registry_max_age == expected
+
+
+def test_a_new_store_in_the_place_of_an_old_one_is_no_replacement_if_its_user_made_it(tmp_path: Path) -> None:
+    with office(tmp_path) as here:
+        here.record()
+    shutil.rmtree(tmp_path / ".ctx")
+    with office(tmp_path) as here:
+        assert here.record().stage == "linted"
+
+
+def test_another_store_that_somebody_put_in_the_place_of_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with office(tmp_path / "other"), office(tmp_path) as here:
+        here.record()
+    shutil.rmtree(tmp_path / ".ctx")
+    shutil.move(tmp_path / "other" / ".ctx", tmp_path / ".ctx")
+    with desk_in(Settings(cwd=str(tmp_path)), Clock()) as here:
+        assert code(lambda: here.base("prod")) == "store_replaced"
