@@ -30,7 +30,15 @@ from contextplane.trust.keyring_events import (
     read_keyring_event,
 )
 
-__all__ = ["TrustRoot", "TrustRootInvalid", "TrustRootMismatch", "check_root", "merge_trust_roots", "parse_trust_root"]
+__all__ = [
+    "TrustRoot",
+    "TrustRootInvalid",
+    "TrustRootMismatch",
+    "check_root",
+    "founder_key",
+    "merge_trust_roots",
+    "parse_trust_root",
+]
 
 _MOST_BYTES = 64 * 1024
 _SIGNATURES = "\n\n"
@@ -129,6 +137,14 @@ def check_root(root: TrustRoot, bodies: Sequence[bytes], check: SignatureCheck) 
         hint="do not trust this store, or name the root of this store with 'ctx init --trust-root'",
         details={"trust_root": list(root.key_ids)},
     )
+
+
+def founder_key(bodies: Sequence[bytes]) -> str:
+    """Return the id of the key that founded a keyring; empty if it has no events."""
+    if not bodies:
+        return ""
+    key = _named_key(read_keyring_event(Envelope.parse(bodies[0], payload_type=KEYRING).payload))
+    return "" if key is None else key.key_id
 
 
 def _named_key(event: KeyringEvent) -> PublicKey | None:

@@ -29,7 +29,7 @@ from contextplane.model.value import Document
 from contextplane.ports.catalog import CatalogBusy
 from contextplane.ports.objects import ObjectObstructed, StorageFull, StorageReadOnly
 
-__all__ = ["ClientState", "ClientStateInvalid", "StoreMemory"]
+__all__ = ["ClientState", "ClientStateInvalid", "MirrorMemory", "StoreMemory"]
 
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700
 _NAME_DIGITS = 32
@@ -45,6 +45,19 @@ class ClientStateInvalid(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
+class MirrorMemory(Document, frozen=True, omit_defaults=True):
+    """What a client remembers of another store whose versions were imported into this one.
+
+    - `note`: the newest checkpoint that was imported, as it was signed.
+    - `trust_root`: what the user trusts for that store, if not the trust root of this one.
+    - `bundles`: the digest of the bundle of each version.
+    """
+
+    note: str = ""
+    trust_root: tuple[str, ...] = ()
+    bundles: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 class StoreMemory(Document, frozen=True, omit_defaults=True):
     """What a client remembers of one store.
 
@@ -54,6 +67,7 @@ class StoreMemory(Document, frozen=True, omit_defaults=True):
     - `keyring_seq`, `keyring_head`: the number of events of the keyring, and the digest of the last one.
     - `trust_root`: what the user trusts without having seen it here, as it was typed.
     - `judged`: digests that were verified, and need not be again.
+    - `mirrors`: other stores by their origin.
     """
 
     path: str
@@ -63,6 +77,7 @@ class StoreMemory(Document, frozen=True, omit_defaults=True):
     keyring_head: str = ""
     trust_root: tuple[str, ...] = ()
     judged: tuple[str, ...] = ()
+    mirrors: dict[str, MirrorMemory] = msgspec.field(default_factory=dict)
 
 
 class ClientState:

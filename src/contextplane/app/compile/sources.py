@@ -121,7 +121,7 @@ def source_from_registry(
 ) -> PackSource:
     """Resolve a published version, with the overlays pinned in an environment, as a run there gets it."""
     # The registry is loaded only to compile a published version.
-    from contextplane.app.registry.resolve import resolve_request
+    from contextplane.app.registry.mirror import resolve_published
     from contextplane.registry.resolution import ResolveRequest
     from contextplane.trust.compatibility import RuntimeCapabilities
 
@@ -133,7 +133,7 @@ def source_from_registry(
     request = ResolveRequest(
         refs=(ref, *others), tenant=case.run_context.tenant_id, environment=environment, purpose="new_traffic"
     )
-    resolution = resolve_request(
+    resolution = resolve_published(
         session, request, RuntimeCapabilities(ontologies=case.environment.ontologies), max_age=max_age
     )
     lineage = tuple(Lineage(ref=str(document.ref), digest=str(document.digest)) for document in resolution.lineage)

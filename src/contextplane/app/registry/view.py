@@ -2,6 +2,7 @@
 
 from functools import cache, partial
 
+from contextplane.app.registry.mirror import mirrored_artifact
 from contextplane.app.registry.resolve import judgement
 from contextplane.app.registry.session import RegistrySession
 from contextplane.authoring.source_file import NamedFile, read_json_file
@@ -152,10 +153,19 @@ def version_history(session: RegistrySession, ref: PackRef) -> tuple[VerifiedEve
 
 
 def find_artifact(session: RegistrySession, ref: PackRef) -> Candidate:
-    """Return the artifact of a version: the published one, else its draft, if there is exactly one."""
+    """Return the artifact of a version: the published one, else its draft, if there is exactly one.
+
+    A version that only another store has is read from its mirror.
+    """
     with session.read() as reader:
         version = reader.version(ref)
-    return session.artifact(version.digest if version.is_published else _draft_digest(session, ref))
+    try:
+        return session.artifact(version.digest if version.is_published else _draft_digest(session, ref))
+    except VersionUnknown:
+        mirrored = mirrored_artifact(session, ref)
+        if mirrored is None:
+            raise
+        return mirrored
 
 
 def _draft_digest(session: RegistrySession, ref: PackRef) -> Digest:
