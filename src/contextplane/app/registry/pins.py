@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -34,6 +35,7 @@ from contextplane.registry.open import OpenRegistry
 from contextplane.registry.pin import (
     OverlayElsewhere,
     PassedOver,
+    RollbackChoice,
     check_fit,
     check_overlay_issuer,
     check_pin,
@@ -149,23 +151,8 @@ def roll_back(session: RegistrySession, environment: str, base_id: str, version:
     Versions that no new run would get are passed over. A `version` that no run would get is refused.
     """
     start = session.platform.clock.now()
-    with session.write(by.signer) as writer:
-        reader = writer.reader
-        state = reader.pins(environment, base_id)
-        choice = rollback_target(reader, state, version, partial(_serving_problem, session, writer, state))
-        target = choice.pin
-        version_state = reader.version(ref_of(target))
-        artifact = session.artifact(version_state.digest)
-        change = RolledBack(
-            kind=target.kind,
-            id=target.id,
-            version=target.version,
-            digest=str(version_state.digest),
-            away=state.base.version if state.base is not None else "",
-            pins=_NONE,
-        )
-        stream = pins_stream(environment, base_id)
-        appended = writer.append([PlannedChange(stream=stream, change=change, reason=by.reason)])
+    choice, state, version_state, appended = _pin_earlier(session, environment, base_id, version, by)
+    artifact, stream = session.artifact(version_state.digest), pins_stream(environment, base_id)
     milliseconds = max(0, round((session.platform.clock.now() - start).total_seconds() * 1000))
     golden = _run_golden(session, artifact)
     report = golden_report(artifact.ref, artifact.digest, golden)
@@ -192,6 +179,39 @@ def roll_back(session: RegistrySession, environment: str, base_id: str, version:
         golden_words=golden.words,
         overlays=pinned_overlays(state, artifact.ref.pack_id),
     )
+
+
+class _Rollback(NamedTuple):
+    """What a rollback chose and wrote, and what was pinned before it."""
+
+    choice: RollbackChoice
+    before: PinState
+    version: VersionState
+    appended: AppendResult
+
+
+@retry_conflicts
+def _pin_earlier(
+    session: RegistrySession, environment: str, base_id: str, version: str | None, by: SignedBy
+) -> _Rollback:
+    """Pin the version to roll back to."""
+    with session.write(by.signer) as writer:
+        reader = writer.reader
+        state = reader.pins(environment, base_id)
+        choice = rollback_target(reader, state, version, partial(_serving_problem, session, writer, state))
+        target = choice.pin
+        version_state = reader.version(ref_of(target))
+        change = RolledBack(
+            kind=target.kind,
+            id=target.id,
+            version=target.version,
+            digest=str(version_state.digest),
+            away=state.base.version if state.base is not None else "",
+            pins=_NONE,
+        )
+        planned = PlannedChange(stream=pins_stream(environment, base_id), change=change, reason=by.reason)
+        appended = writer.append([planned])
+        return _Rollback(choice, state, version_state, appended)
 
 
 @retry_conflicts
