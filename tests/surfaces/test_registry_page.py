@@ -35,5 +35,6 @@ def test_the_table_of_refreshes_is_that_of_the_code() -> None:
 
 def test_the_page_tells_of_every_right() -> None:
     rows = PAGE.partition("| act | takes |")[2].partition("\n\n")[0]
+    roles = {"environment": "environment:<name>"}
     for right in {*RIGHTS.values()} - {"anybody", "issuer", "reviewer"}:
-        assert f"`{right}`" in rows
+        assert f"`{roles.get(right, right)}`" in rows

@@ -140,7 +140,10 @@ def test_a_proof_says_how_it_is_checked_and_never_replaces_a_file(store: Path) -
         (["PACK", "-o", "x"], 2, "usage"),
         (["--registry", "--sign", "--inclusion", PACK, "-o", "x"], 2, "usage"),
         (["--registry", "--inclusion", PACK], 2, "usage"),
-        (["--registry", "-o", "x"], 2, "usage"),
+        (["PACK", "--since", "x"], 2, "usage"),
+        (["--registry", "--since", "x", "--sign"], 2, "usage"),
+        (["--registry", "--since", "x", "--inclusion", PACK, "-o", "x"], 2, "usage"),
+        (["--registry", "--since", "nothing"], 13, "document_unreadable"),
         (["--registry", "--consistency", "x", "-o", "x"], 2, "usage"),
         (["--registry", "--inclusion", "ctxpack.support", "-o", "x"], 10, "pack_ref_unpinned"),
         (["--registry", "--inclusion", "ctxpack.support@9.9.9", "-o", "x"], 13, "version_not_found"),
@@ -152,6 +155,36 @@ def test_what_does_not_go_together_or_is_not_there_is_refused(
 ) -> None:
     one_error_line(ctx("verify", *args, cwd=template), status, code)
     assert not (template / "x").exists()
+
+
+def test_an_auditor_keeps_a_checkpoint_and_verifies_what_came_since(store: Path) -> None:
+    kept = verify(store, "-o", "kept.note")
+    assert (kept.status, kept.out.splitlines()[-1]) == (0, "Kept:       kept.note")
+    assert answer(store)["checkpoint"]["note"] == (store / "kept.note").read_text()
+    assert answer(store, "--since", "kept.note")["entries"] == 0
+    with at_office(store) as here:
+        here.pin("staging", PACK)
+    result = verify(store, "--since", "kept.note", "-o", "next.note")
+    assert result.status == 0
+    assert "Checked:    1 entry, 1 subject, 1 checkpoint" in result.out
+    assert "Not checked: its first 18 entries" in result.out
+    report = answer(store, "--since", "kept.note")
+    assert (report["answer"], report["since"], report["entries"]) == ("verified", 18, 1)
+    assert answer(store, "--since", "next.note")["since"] == 19
+    one_error_line(verify(store, "-o", "kept.note"), 14, "proof_not_written")
+
+
+def test_damage_since_a_kept_checkpoint_is_reported_and_nothing_is_kept(store: Path) -> None:
+    assert verify(store, "-o", "kept.note").status == 0
+    with at_office(store) as here:
+        here.pin("staging", PACK)
+    thief(store).cut("registry/pins/staging/ctxpack.support")
+    result = verify(store, "--since", "kept.note", "-o", "next.note")
+    assert result.status == 11
+    assert "registry_stream_cut  registry/pins/staging/ctxpack.support@1" in result.out
+    assert not (store / "next.note").exists()
+    (store / "kept.note").write_text((store / "kept.note").read_text().replace("18", "17", 1))
+    one_error_line(verify(store, "--since", "kept.note"), 11, "note_unsigned")
 
 
 def test_the_store_tells_of_its_registry_in_a_line(store: Path) -> None:

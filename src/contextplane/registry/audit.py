@@ -81,6 +81,8 @@ __all__ = [
     "Progress",
     "TreeAudit",
     "audit",
+    "read_log_entry",
+    "verify_keyring",
 ]
 
 
@@ -88,7 +90,8 @@ class EventAudit:
     """Folds the states of all subjects in the order of the log.
 
     A publication depends on a digest that was reviewed and signed before it, and follows the version before it; a pin
-    depends on a published version. `times`: the time of every entry whose event could be read.
+    depends on a published version. `times`: the time of every entry whose event could be read. `state_before`: the
+    state of a subject before the first entry that is followed; by default nothing was before.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  the inputs of a verification
@@ -99,6 +102,7 @@ class EventAudit:
         problems: AuditProblems,
         seen: Checkpoint | None,
         publications: PublicationAudit,
+        state_before: Callable[[str], SubjectState] = initial_state,
     ) -> None:
         self.states: dict[str, SubjectState | None] = {}
         self.times: dict[int, Timestamp] = {}
@@ -110,20 +114,33 @@ class EventAudit:
         self._latest: Timestamp | None = None
         self._last: dict[str, tuple[int, str]] = {}
         self._publications = publications
+        self._state_before = state_before
 
     def follow(self, entry: LogEntry, index: int) -> None:
         """Check the event of one log entry: it exists, is the next of its stream, and may follow its state."""
         place = f"{entry.stream[:256]}@{entry.seq}"
         with self._problems.collect(place):
-            self._check_chain(entry)
             if entry.stream == STREAM:
+                self._check_chain(entry)
                 self._check_keyring_entry(entry, index)
                 return
             if entry.stream not in self.states:
-                self.states[entry.stream] = None
-                self.states[entry.stream] = initial_state(entry.stream)
+                self._begin(entry)
             self._numbers[entry.stream] = entry.seq
+            self._check_chain(entry)
             self._check_event(entry, index)
+
+    def _begin(self, entry: LogEntry) -> None:
+        """Take up a stream before its first entry. Without a state, only that problem is reported of it."""
+        self.states[entry.stream], self._numbers[entry.stream] = None, entry.seq
+        self._last[entry.stream] = (entry.seq, entry.event)
+        state = self._state_before(entry.stream)
+        self._last[entry.stream] = (state.seq, state.head)
+        self.states[entry.stream] = state
+
+    def _state(self, stream: str) -> SubjectState | None:
+        """The state of a subject by the entries so far; None if its stream is damaged."""
+        return self.states[stream] if stream in self.states else self._state_before(stream)
 
     def _check_chain(self, entry: LogEntry) -> None:
         """Refuse an entry that does not follow the last one of its stream."""
@@ -185,7 +202,7 @@ class EventAudit:
                 self._check_stage(kind_of(change), stage, at)
             case DraftListed():
                 digest, ref = Digest.parse(change.digest), PackRef.parse(at.removeprefix(DRAFTS))
-                state = self.states.get(artifact_stream(digest), ArtifactState(digest=digest))
+                state = self._state(artifact_stream(digest))
                 if isinstance(state, ArtifactState) and state.ref != ref:
                     raise EventInvalid(f"{digest} is listed as a draft of {ref}, and was recorded as {state.ref}")
             case Pinned() | RolledBack() | Promoted():
@@ -205,7 +222,7 @@ class EventAudit:
 
         Later revocations are ignored: readers weigh those. An event that was allowed when it was written is in order.
         """
-        state = self.states.get(artifact_stream(digest), ArtifactState(digest=digest))
+        state = self._state(artifact_stream(digest))
         if not isinstance(state, ArtifactState):
             return None
         state = state.after_rotations(partial(self._reader.keyrings.rotated_keys, seq=keyring))
@@ -213,7 +230,7 @@ class EventAudit:
 
     def _version_stage(self, ref: PackRef) -> Stage | None:
         """The stage of a version; None if its stream is damaged, which is reported there."""
-        state = self.states.get(version_stream(ref), VersionState(ref=ref))
+        state = self._state(version_stream(ref))
         return state.stage if isinstance(state, VersionState) else None
 
 
@@ -229,6 +246,7 @@ class AuditResult(Value, frozen=True):
     it is older than a revocation; a new checkpoint by another key repairs that.
     `by_revoked`: the number of events by keys that are revoked now.
     `as_of`: the time of the newest checkpoint, trusted or not.
+    `since`: the checkpoint after which it begins; the numbers are of what came after it. None: everything was verified.
     """
 
     problems: tuple[AuditProblem, ...]
@@ -241,6 +259,7 @@ class AuditResult(Value, frozen=True):
     newest: VerifiedCheckpoint | None = None
     renewable: bool = False
     is_first_format: bool = False
+    since: Checkpoint | None = None
 
     @property
     def sound(self) -> bool:
@@ -264,7 +283,7 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     """
     problems, streams = AuditProblems(), view.streams
     # (1) the keyring, from the known state and from its beginning
-    keys = _verify_keyring(view, known, check, problems)
+    keys = verify_keyring(view, known, check, problems)
     if keys is None:
         return AuditResult(problems=problems.all)  # without a trusted key, everything else would be refused
     keyrings = KeyringHistory.of(streams, keys)
@@ -276,7 +295,7 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     # (2) and (3), in the order of the log
     for stored in streams.read(LOG):
         progress(len(stored.body), 1)
-        entry = _read_entry(stored, problems)
+        entry = read_log_entry(stored, problems)
         trees.add(stored.body, entry)
         if entry is not None:
             events.follow(entry, stored.seq - 1)
@@ -305,9 +324,10 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     )
 
 
-def _verify_keyring(
+def verify_keyring(
     view: RegistryView, known: TrustedKeys, check: SignatureCheck, problems: AuditProblems
 ) -> TrustedKeys | None:
+    """Verify every change of the keyring; None if one is refused."""
     with problems.collect(STREAM):
         keys = follow_keyring(view.streams, known, check)
         if keys != follow_keyring(view.streams, TrustedKeys(origin=known.origin), check):
@@ -316,7 +336,8 @@ def _verify_keyring(
     return None
 
 
-def _read_entry(stored: StoredEvent, problems: AuditProblems) -> LogEntry | None:
+def read_log_entry(stored: StoredEvent, problems: AuditProblems) -> LogEntry | None:
+    """Parse an entry of the log; None if it is not one as it is written."""
     with problems.collect(f"{LOG}@{stored.seq}"):
         try:
             entry = msgspec.convert(parse(stored.body).value, LogEntry)

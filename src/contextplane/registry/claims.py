@@ -333,19 +333,22 @@ class PublicationAudit:
     """Judges every publication of a registry again, one after the other in the order of the log.
 
     `fetch`: returns the bytes of an object. `judge`: judges the claims. Without them, only what the events say is
-    judged: owner and predecessor. Judging takes longer than all other checks of an event.
+    judged: owner and predecessor. Judging takes longer than all other checks of an event. `earlier`: returns the
+    publications of an id from before the first one that is judged, in the order of the log; by default there are none.
     """
 
     def __init__(self, fetch: Callable[[Digest], bytes] | None = None, judge: ClaimsJudge | None = None) -> None:
         self._fetch = fetch
         self._judge = judge
+        self.earlier: Callable[[str], Iterable[tuple[PackRef, Published]]] = lambda _base_id: ()
         self._names: dict[str, list[tuple[PackRef, Published]]] = {}
 
     def check(self, ref: PackRef, change: Published) -> tuple[ContextPlaneError, ...]:
         """Return an error for every claim of the next publication that does not hold."""
-        first = self._names.get(ref.pack_id, [(ref, change)])[0][1]
+        publications = self._publications(ref.pack_id)
         before = self._newest(ref.pack_id, below=ref)
-        self._names.setdefault(ref.pack_id, []).append((ref, change))
+        publications.append((ref, change))
+        first = publications[0][1]
         previous = "" if before is None else before[0].version
         if self._fetch is not None and self._judge is not None:
             try:
@@ -384,12 +387,18 @@ class PublicationAudit:
             raise _unpublished_catalog_error(ref, name)
         return read_document(published, fetch, at=name)
 
+    def _publications(self, base_id: str) -> list[tuple[PackRef, Published]]:
+        """All publications of an id so far."""
+        if base_id not in self._names:
+            self._names[base_id] = list(self.earlier(base_id))
+        return self._names[base_id]
+
     def _publication(self, ref: PackRef) -> Published | None:
-        return next((change for other, change in self._names.get(ref.pack_id, ()) if other == ref), None)
+        return next((change for other, change in self._publications(ref.pack_id) if other == ref), None)
 
     def _newest(self, base_id: str, *, below: PackRef | None = None) -> tuple[PackRef, Published] | None:
         """The highest version of an id so far that the owner of the id published."""
-        publications = self._names.get(base_id, [])
+        publications = self._publications(base_id)
         owned = [
             (ref, change)
             for ref, change in publications

@@ -5,6 +5,7 @@ An audit collects all problems instead of stopping at the first one.
 
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import StoredEvent
@@ -42,7 +43,7 @@ from contextplane.trust.merkle_log import (
     VerifiedCheckpoint,
 )
 
-__all__ = ["AuditProblem", "AuditProblems", "CheckpointAudit", "TreeAudit"]
+__all__ = ["AuditProblem", "AuditProblems", "CheckpointAudit", "SignedRoots", "TreeAudit"]
 
 
 class AuditProblem(Value, frozen=True):
@@ -88,7 +89,7 @@ class TreeAudit:
     def __init__(self, sizes: Container[int], sealed: int | None) -> None:
         self.levels: list[list[bytes]] = []
         self.ends: dict[str, StreamHead] = {}
-        self.roots: dict[int, tuple[bytes, bytes]] = {}
+        self.roots: dict[int, tuple[bytes, bytes | None]] = {}
         self._sizes = sizes
         self._sealed = sealed
         self._frontier = Frontier()
@@ -145,33 +146,56 @@ class TreeAudit:
             self.roots[self.size] = (self._frontier.root, heads)
 
 
+class SignedRoots(Protocol):
+    """The size of the log, and the roots of both trees at sizes that checkpoints are about.
+
+    The root over the ends of streams is None where it is not known.
+    """
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def roots(self) -> Mapping[int, tuple[bytes, bytes | None]]: ...
+
+
 class CheckpointAudit:
     """Verifies each checkpoint against the one before it and the log.
 
-    `sizes`: the log sizes that they are about. `as_of`: the latest time in them.
+    `sizes`: the log sizes that they are about. `as_of`: the latest time in them. `kept`: the first one to verify, with
+    its number; those before it are not looked at.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the inputs of a verification
         self,
         streams: StreamsView,
         keyrings: KeyringHistory,
         check: SignatureCheck,
         origin: str,
         problems: AuditProblems,
+        *,
+        kept: tuple[int, VerifiedCheckpoint] | None = None,
     ) -> None:
         self._keyrings = keyrings
         self._check = check
         self._origin = origin
         self._problems = problems
-        self._checkpoints: list[tuple[int, VerifiedCheckpoint | None]] = []
-        for event in streams.read(CHECKPOINTS):
-            if event.seq != len(self._checkpoints) + 1:
+        self._checkpoints: list[tuple[int, VerifiedCheckpoint | None]] = [] if kept is None else [kept]
+        number = 0 if kept is None else kept[0]
+        for event in streams.read(CHECKPOINTS, after=number):
+            number += 1
+            if event.seq != number:
                 problems.add(CheckpointMissing.code, _place(event.seq), "a checkpoint before it is missing")
             self._checkpoints.append((event.seq, self._open_checkpoint(event)))
         self.as_of = max((verified.time for _, verified in self._checkpoints if verified is not None), default=NO_TIME)
         self.sizes = frozenset(verified.checkpoint.size for _, verified in self._checkpoints if verified is not None)
 
-    def compare(self, trees: TreeAudit, times: Mapping[int, Timestamp]) -> tuple[VerifiedCheckpoint | None, bool]:
+    def heads_at(self, size: int) -> bytes | None:
+        """The root over the ends of streams that the newest one signs; None if it is not about this size."""
+        newest = self._checkpoints[-1][1] if self._checkpoints else None
+        return newest.heads if newest is not None and newest.checkpoint.size == size else None
+
+    def compare(self, trees: SignedRoots, times: Mapping[int, Timestamp]) -> tuple[VerifiedCheckpoint | None, bool]:
         """Compare all with the log. Returns the newest if it is trusted, and whether it is only doubtful.
 
         Doubtful: its signer is revoked from a time before it, or it is older than a revocation. A new checkpoint
@@ -240,11 +264,12 @@ def _check_order(before: VerifiedCheckpoint | None, verified: VerifiedCheckpoint
         raise ClockWentBackwards(f"of {verified.time}, after one of {before.time}")
 
 
-def _check_log(verified: VerifiedCheckpoint, trees: TreeAudit, times: Mapping[int, Timestamp]) -> None:
+def _check_log(verified: VerifiedCheckpoint, trees: SignedRoots, times: Mapping[int, Timestamp]) -> None:
     size = verified.checkpoint.size
     if size not in trees.roots:
         raise LogTruncated(f"{trees.size} entries, and {size} are signed")
-    if trees.roots[size] != (verified.checkpoint.root, verified.heads):
+    root, heads = trees.roots[size]
+    if root != verified.checkpoint.root or heads not in {None, verified.heads}:
         raise LogRewritten(f"the first {size} entries are not those that were signed")
     last, after = times.get(size - 1), times.get(size)
     if (last is not None and verified.time < last) or (after is not None and after < verified.time):

@@ -1,7 +1,9 @@
 """Audits the whole registry of a store, signs a fresh checkpoint, and exports proofs of the log."""
 
+from functools import partial
 from typing import ClassVar
 
+from contextplane.app.documents import open_document
 from contextplane.app.registry.resolve import judge_claims
 from contextplane.app.registry.session import RegistrySession
 from contextplane.errors import ContextPlaneError, Family
@@ -14,6 +16,7 @@ from contextplane.registry.continuity import check_log
 from contextplane.registry.errors import VersionUnknown
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.reader import RegistryReader
+from contextplane.registry.recent_audit import audit_since
 from contextplane.registry.resign import RegistryEmpty, resign
 from contextplane.registry.streams import LOG, TREE, version_stream
 from contextplane.store.staged_changes import StagedChanges
@@ -49,9 +52,13 @@ __all__ = [
     "log_length",
     "prove_consistency",
     "prove_inclusion",
+    "read_checkpoint",
     "renew_checkpoint",
+    "write_checkpoint",
     "write_proof",
 ]
+
+_MAX_NOTE = 64 * 1024
 
 
 class ProofNotWritten(ContextPlaneError):
@@ -84,12 +91,16 @@ def clock_lag(session: RegistrySession, checkpoint: VerifiedCheckpoint | None) -
     return 0 if checkpoint is None else seconds_behind(session.keys.clock, checkpoint.time)
 
 
-def audit_registry(session: RegistrySession, progress: Progress) -> AuditResult:
-    """Verify the whole registry. The checkpoint of a sound one is saved as the highest seen."""
+def audit_registry(session: RegistrySession, progress: Progress, since: bytes | None = None) -> AuditResult:
+    """Verify the whole registry, or what came since a checkpoint that the auditor kept, a signed note.
+
+    The checkpoint of a sound one is saved as the highest seen.
+    """
     seen, root, known = session.memory.load(), session.memory.root, TrustedKeys(origin=session.origin)
+    verify = audit if since is None else partial(audit_since, since)
     with session.platform.catalog.read() as view:
         session.memory.check_root(view.streams, session.keys.check)
-        audited = audit(
+        audited = verify(
             view,
             known,
             session.keys.check,
@@ -103,6 +114,12 @@ def audit_registry(session: RegistrySession, progress: Progress) -> AuditResult:
     if audited.sound:
         session.memory.save(audited.newest)
     return audited
+
+
+def read_checkpoint(path: str) -> bytes:
+    """Read the note of a checkpoint from a file."""
+    with open_document(path, piped=False) as data:
+        return bytes(data[:_MAX_NOTE])
 
 
 def renew_checkpoint(session: RegistrySession, audited: AuditResult, signer: Signer) -> VerifiedCheckpoint:
@@ -157,13 +174,22 @@ def prove_consistency(session: RegistrySession, old: int) -> ExportedProof:
 
 def write_proof(exported: ExportedProof, path: str) -> None:
     """Write a proof to a new file, and its log entry beside it."""
-    for name, data in ((path, exported.proof), (f"{path}.entry", exported.entry)):
-        try:
-            if data:
-                with open(name, "xb") as file:
-                    file.write(data)
-        except OSError as error:
-            raise ProofNotWritten(error.strerror or str(error), at=name, hint="name a new file") from error
+    _write_file(path, exported.proof)
+    if exported.entry:
+        _write_file(f"{path}.entry", exported.entry)
+
+
+def write_checkpoint(checkpoint: VerifiedCheckpoint, path: str) -> None:
+    """Write the note of a checkpoint to a new file, for an auditor to keep."""
+    _write_file(path, checkpoint.note)
+
+
+def _write_file(path: str, data: bytes) -> None:
+    try:
+        with open(path, "xb") as file:
+            file.write(data)
+    except OSError as error:
+        raise ProofNotWritten(error.strerror or str(error), at=path, hint="name a new file") from error
 
 
 def _newest_checkpoint(session: RegistrySession, reader: RegistryReader) -> VerifiedCheckpoint:

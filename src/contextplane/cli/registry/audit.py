@@ -14,7 +14,9 @@ from contextplane.app.registry.audit import (
     log_length,
     prove_consistency,
     prove_inclusion,
+    read_checkpoint,
     renew_checkpoint,
+    write_checkpoint,
     write_proof,
 )
 from contextplane.app.registry.resolve import load_for_replay
@@ -62,13 +64,16 @@ def verify_version(session: RegistrySession, ref: PackRef, output: CommandOutput
 
 def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput) -> int:
     bar = Bar(output, log_length(session))
-    audit = audit_registry(session, bar.step)
+    audit = audit_registry(session, bar.step, None if args.since is None else read_checkpoint(args.since))
     bar.clear()
     fresh = None
     if args.sign and (audit.sound or audit.renewable):
         fresh = renew_checkpoint(session, audit, session.keys.signer(args.key))
     sound = audit.sound or fresh is not None
     answer = "verified" if sound else "modified"
+    kept = fresh or audit.newest
+    if args.output is not None and sound and kept is not None:
+        write_checkpoint(kept, args.output)
     _print_audit(session, audit, fresh, output)
     output.line(f"Integrity:  {output.paint(ANSWER_COLOR[answer], answer)}")
     for problem in audit.problems:
@@ -81,10 +86,13 @@ def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput
             output.line(
                 "  If you did that after the revocation, this log was replaced: restore a copy, and do not sign it."
             )
+    if args.output is not None and sound:
+        output.line(f"Kept:       {clean(args.output)}")
     output.answer(
         {
             "answer": answer,
             "registry": session.origin,
+            **({} if audit.since is None else {"since": audit.since.size}),
             "entries": audit.entries,
             "subjects": audit.subjects,
             "checkpoints": audit.checkpoints,
@@ -106,6 +114,9 @@ def _print_audit(
     output.line(
         f"Checked:    {log}, {quantity(audit.subjects, 'subject')}, {quantity(audit.checkpoints, 'checkpoint')}"
     )
+    if audit.since is not None:
+        before = f"its first {audit.since.size:,} entries, of {audit.since.time} and before"
+        output.line(f"Not checked: {before}, except in streams that have new events")
     if audit.by_revoked:
         output.line(f"            {quantity(audit.by_revoked, 'event')} by keys that are revoked from before that time")
     checkpoint = fresh or audit.newest

@@ -19,10 +19,15 @@ the gates over every version again; and that nothing was rewritten, truncated, f
 checkpoint seen from here. --sign then signs a fresh checkpoint. --inclusion and --consistency write a proof that can be
 checked without a store.
 
+An auditor keeps the newest checkpoint with -o FILE. --since FILE then verifies what came after it: every new entry and
+checkpoint, and every stream with a new event from its first event on. It does not look at other events again.
+
 Examples:
   ctx verify 3fa9          verify a run
   ctx verify answer.md     verify a file by its sidecar
   ctx verify --registry    verify the whole registry
+  ctx verify --registry -o monday.note                          and keep its newest checkpoint
+  ctx verify --registry --since monday.note -o tuesday.note     verify what is new
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -66,7 +71,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=_number,
         help="only write a proof that the first SIZE entries are unchanged",
     )
-    registry.add_argument("-o", "--output", metavar="FILE", help="the file for the proof")
+    registry.add_argument("--since", metavar="FILE", help="verify only what came since the checkpoint in this file")
+    registry.add_argument(
+        "-o", "--output", metavar="FILE", help="the file for the proof, or else for the newest checkpoint"
+    )
 
 
 def _number(text: str) -> int:
@@ -81,7 +89,7 @@ def _check(args: Namespace) -> None:
 
     hint = "see 'ctx verify --help'"
     proof = args.inclusion is not None or args.consistency is not None
-    for name in ("sign", "key", "passphrase_fd", "inclusion", "consistency", "output"):
+    for name in ("sign", "key", "passphrase_fd", "inclusion", "consistency", "since", "output"):
         if getattr(args, name) not in {None, False} and not args.registry:
             raise Usage(f"argument --{name.replace('_', '-')}: only with --registry", hint=hint)
     if args.registry and (args.what is not None or args.file):
@@ -90,7 +98,9 @@ def _check(args: Namespace) -> None:
         raise Usage("the following arguments are required: REF|FILE", hint=hint)
     if (args.sign and proof) or (args.inclusion is not None and args.consistency is not None):
         raise Usage("one of --sign, --inclusion and --consistency", hint=hint)
-    if proof != (args.output is not None):
+    if args.since is not None and (args.sign or proof):
+        raise Usage("argument --since: not with --sign, --inclusion or --consistency", hint=hint)
+    if proof and args.output is None:
         raise Usage("a proof is written to a file: --inclusion or --consistency, and -o FILE", hint=hint)
 
 
