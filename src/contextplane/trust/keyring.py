@@ -333,18 +333,14 @@ class TrustedKeys(Value, frozen=True):
                 f"a change at {at}, after one at {self.as_of}", hint="set the clock of the machine that writes"
             )
         # (4) signed by enough owners, (5) allowed by the state of the keyring, (6) and enough owners remain
-        owners = self._owners(at) if self.seq else _founders(event.change)
+        owners = self.owners_at(at) if self.seq else _founders(event.change)
         self._check_signers(_signers(envelope, event, owners, check))
         after = apply_change(self, event.change, at)
-        after._check_new_owners(_signers(envelope, event, after._owners(at), check))  # noqa: SLF001  the same class
-        lasting = len(after.people_of(after.lasting_owners()))
-        if lasting < after.owner_threshold:
-            raise KeyringWithoutOwner(
-                "no owner's key without an end would be left"
-                if not lasting
-                else f"{lasting} owners without an end would be left, and {after.owner_threshold} must sign",
-                hint="trust another key as owner first, or rotate this one",
-            )
+        new_owners = after.owners_at(at)
+        after._check_new_owners(_signers(envelope, event, new_owners, check))  # noqa: SLF001  the same class
+        after.check_lasting_owners()
+        # (7) submitted by an owner: the time of the event is in no approval
+        _check_submitter(envelope, [*owners, *new_owners], check)
         sealed = 0 if not event.seq - 1 and event.origin else after.sealed
         return replace(after, seq=event.seq, head=Digest.of(body).hex, as_of=at, sealed=sealed)
 
@@ -356,6 +352,17 @@ class TrustedKeys(Value, frozen=True):
             for key in issuer.keys
             if OWNER in key.roles and key.valid_until is None and key.revoked_from is None
         )
+
+    def check_lasting_owners(self) -> None:
+        """Refuse a keyring with fewer owners that last than must agree to a change of it."""
+        lasting = len(self.people_of(self.lasting_owners()))
+        if lasting < self.owner_threshold:
+            raise KeyringWithoutOwner(
+                "no owner's key without an end would be left"
+                if not lasting
+                else f"{lasting} owners without an end would be left, and {self.owner_threshold} must sign",
+                hint="trust another key as owner first, or rotate this one",
+            )
 
     def _check_origin(self, event: KeyringEvent) -> None:
         is_old = not event.origin and self.sealed is None and not isinstance(event.change, StoreSealed)
@@ -381,7 +388,7 @@ class TrustedKeys(Value, frozen=True):
         if 1 < self.owner_threshold > people:
             raise _too_few_error(f"signed by {people} of those who own it afterwards, and {self.owner_threshold} must")
 
-    def _owners(self, at: Timestamp) -> list[PublicKey]:
+    def owners_at(self, at: Timestamp) -> list[PublicKey]:
         """Keys that may change the keyring at a time.
 
         A key with any revocation may not: the times that it writes are not believed.
@@ -404,6 +411,12 @@ def _signers(
     return frozenset(
         key.key_id for key in owners if any(check.holds(key, signature, message) for signature, message in messages)
     )
+
+
+def _check_submitter(envelope: Envelope, owners: Sequence[PublicKey], check: SignatureCheck) -> None:
+    """Refuse an event that no owner signed, even if owners approved its proposal."""
+    if not any(check.holds(key, signature.value, envelope.pae) for signature in envelope.signatures for key in owners):
+        raise NotAnOwner("it was approved, and not submitted by an owner", at="/signatures", hint="an owner submits it")
 
 
 def _too_few_error(message: str) -> OwnersTooFew:

@@ -4,30 +4,45 @@ A change is planned before the key that signs it is opened: what is wrong with i
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from contextplane.app.registry.keys import KeyStore, keyring_name
-from contextplane.model.keys import LOG, OWNER, WITNESS
+from contextplane.model.keys import LOG, OWNER, WITNESS, PublicKey
 from contextplane.model.suggestion import did_you_mean
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.keys import Signer
 from contextplane.registry.artifact_state import REVIEW_ROLES
 from contextplane.registry.authority import OPERATOR, PUBLISHER, environment_role
 from contextplane.trust.clock import LAST_MOMENT
-from contextplane.trust.dsse import encode_base64
+from contextplane.trust.dsse import decode_base64, encode_base64
 from contextplane.trust.keyring import IssuerNotFound, TrustedKeys, WindowEmpty
-from contextplane.trust.keyring_events import Change, KeyRotation, ThresholdChange
+from contextplane.trust.keyring_events import (
+    Change,
+    KeyRevocation,
+    KeyRotation,
+    KeyTrust,
+    OwnerThreshold,
+    ThresholdChange,
+    WitnessThreshold,
+)
 from contextplane.trust.tenancy import tenant_role
 
 __all__ = [
     "OVERLAP_DAYS",
     "ROLES",
+    "Change",
+    "KeyRevocation",
+    "KeyRotation",
+    "KeyTrust",
+    "OwnerThreshold",
     "PlannedKeyChange",
+    "ThresholdChange",
     "TrustedKeys",
+    "WitnessThreshold",
+    "changed_key",
     "environment_role",
     "plan_revocation",
     "plan_rotation",
+    "plan_thresholds",
     "plan_trust",
     "tenant_role",
 ]
@@ -42,10 +57,10 @@ _DAY = 86_400
 
 
 class PlannedKeyChange(NamedTuple):
-    """The key that a change is about, and the function that makes the change."""
+    """The key that changes are about, or an empty text, and the changes at the time of the act."""
 
     key_id: str
-    apply: Callable[[Signer], TrustedKeys]
+    changes: Callable[[Timestamp], Sequence[Change]]
 
 
 def plan_trust(  # noqa: PLR0913  the options of a trusted key
@@ -74,7 +89,7 @@ def plan_trust(  # noqa: PLR0913  the options of a trusted key
     changes: list[Change] = [keys.key_trust(key, issuer_name, roles=roles or (), since=since, until=until, name=name)]
     if threshold is not None:
         changes.append(ThresholdChange(issuer=issuer_name, threshold=threshold))
-    return PlannedKeyChange(key.key_id, partial(keys.change, changes))
+    return PlannedKeyChange(key.key_id, lambda _moment: changes)
 
 
 def plan_rotation(
@@ -100,13 +115,37 @@ def plan_rotation(
         name=keyring_name(new),
         valid_until=None if end is None else str(end),
     )
-    return PlannedKeyChange(key.key_id, partial(keys.change, [rotation]))
+    return PlannedKeyChange(key.key_id, lambda _moment: [rotation])
 
 
 def plan_revocation(keys: KeyStore, which: str, reason: str, *, since: Timestamp | None) -> PlannedKeyChange:
     """Plan to revoke a key from `since` on; by default from the time of the act."""
     key_id = keys.trusted_id(which)
-    return PlannedKeyChange(key_id, partial(keys.revoke, key_id, reason, since=since))
+    return PlannedKeyChange(
+        key_id,
+        lambda moment: [KeyRevocation(key_id=key_id, revoked_from=str(since or moment), reason=reason)],
+    )
+
+
+def plan_thresholds(*, owners: int | None = None, witnesses: int | None = None) -> PlannedKeyChange:
+    """Plan how many owners must agree to a change, and how many witnesses must cosign."""
+    changes: list[Change] = []
+    if owners is not None:
+        changes.append(OwnerThreshold(threshold=owners))
+    if witnesses is not None:
+        changes.append(WitnessThreshold(witnesses=witnesses))
+    return PlannedKeyChange("", lambda _moment: changes)
+
+
+def changed_key(change: Change) -> str | None:
+    """Return the id of the key that a change is about; None if it is about no key."""
+    match change:
+        case KeyTrust(key=key) | KeyRotation(key=key):
+            return PublicKey(decode_base64(key, at="/change/key")).key_id
+        case KeyRevocation(key_id=key_id):
+            return key_id
+        case _:
+            return None
 
 
 def _issuer_unknown(name: str, keyring: TrustedKeys) -> IssuerNotFound:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, ParamSpec
 
 import msgspec
 
@@ -33,6 +33,7 @@ from contextplane.trust.dsse import encode_base64
 from contextplane.trust.keyring import KeyNotTrusted, TrustedKeys, sign_change
 from contextplane.trust.keyring_events import Change, KeyRevocation, KeyTrust
 from contextplane.trust.keyring_stream import append_change, follow_keyring
+from contextplane.trust.owner_proposal import ProposalReview
 from contextplane.trust.verify import CachedSignatureCheck
 
 if TYPE_CHECKING:
@@ -44,9 +45,14 @@ __all__ = [
     "KeyChangeInvalid",
     "KeyStore",
     "NewKey",
+    "check_changes",
     "keyring_name",
 ]
 
+
+P = ParamSpec("P")
+ChangePlan = Callable[[Timestamp], Sequence[Change]]
+"""The changes of an act, by its time."""
 
 _MIN_PREFIX = 8
 _CHECKPOINTS = "registry/checkpoints"
@@ -157,7 +163,7 @@ class KeyStore:
             )
         private, signer = generate_key(new_passphrase(self._passphrase))
         founding = [] if issuer is None else [self.key_trust(signer.public_key, issuer, roles=(OWNER,), name=name)]
-        _check_changes(founding)
+        check_changes(founding)
         self.files.store_key(name, private, pem("PUBLIC KEY", signer.public_key.spki))
         if founding:
             self.change(founding, signer)
@@ -186,20 +192,23 @@ class KeyStore:
 
     def change(self, changes: Sequence[Change], signer: Signer) -> TrustedKeys:
         """Append changes, all or none, signed by one key; save and return the new keyring."""
-        return self._append(lambda _moment: changes, signer)
+        return self.apply(lambda _moment: changes, signer)
 
     def revoke(self, key_id: str, reason: str, signer: Signer, *, since: Timestamp | None = None) -> TrustedKeys:
         """Revoke a key from `since` on; by default from the time of the act."""
-        return self._append(
+        return self.apply(
             lambda moment: [KeyRevocation(key_id=key_id, revoked_from=str(since or moment), reason=reason)], signer
         )
 
-    def _append(self, plan: Callable[[Timestamp], Sequence[Change]], signer: Signer) -> TrustedKeys:
-        from contextplane.store.staged_changes import retry_conflicts
+    def submit(self, review: ProposalReview, signer: Signer) -> TrustedKeys:
+        """Make a change that other owners approved. Refused if another change came first."""
+        return self.apply(lambda _moment: [review.proposal.change], signer, review)
 
-        return retry_conflicts(self._append_once)(plan, signer)
+    def apply(self, plan: ChangePlan, signer: Signer, review: ProposalReview | None = None) -> TrustedKeys:
+        """Append the changes of a plan, all or none, signed by one key. `review`: what others approved."""
+        return _retry_conflicts(self._append_once)(plan, signer, review)
 
-    def _append_once(self, plan: Callable[[Timestamp], Sequence[Change]], signer: Signer) -> TrustedKeys:
+    def _append_once(self, plan: ChangePlan, signer: Signer, review: ProposalReview | None) -> TrustedKeys:
         from contextplane.app.registry.memory import RegistryResigner
         from contextplane.registry.resign import seal_unused
         from contextplane.registry.streams import CHECKPOINTS, LOG
@@ -212,11 +221,12 @@ class KeyStore:
             clock, last = self.clock, _latest_time(self, view.streams, keys)
             self.behind = seconds_behind(clock, last)
             changes = plan(next_event_time(clock, last))
-            _check_changes(changes)
+            check_changes(changes)
             keys = seal_unused(staged, keys, check=self.check, signer=signer, now=next_event_time(clock, last))
+            approvals = () if review is None else review.approvals_beside(signer.public_key.key_id, keys)
             for change in changes:
                 last = next_event_time(clock, max(last, keys.as_of))
-                body = sign_change(keys, change, at=last, signer=signer)
+                body = sign_change(keys, change, at=last, signer=signer, approvals=approvals)
                 keys = append_change(staged.streams, keys, body, self.check)
             resigner = RegistryResigner(self.memory, self.origin)
             resigner.sign(staged, before, keys, check=self.check, signer=signer, now=clock, seen=seen)
@@ -298,7 +308,13 @@ def _origin_of(store_id: str) -> str:
     return origin_of(store_id)
 
 
-def _check_changes(changes: Sequence[Change]) -> None:
+def _retry_conflicts(act: Callable[P, TrustedKeys]) -> Callable[P, TrustedKeys]:
+    from contextplane.store.staged_changes import retry_conflicts
+
+    return retry_conflicts(act)
+
+
+def check_changes(changes: Sequence[Change]) -> None:
     """Refuse an invalid change before it is signed: every reader would refuse the event."""
     try:
         msgspec.convert(msgspec.to_builtins(changes), list[Change])

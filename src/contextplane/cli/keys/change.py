@@ -16,6 +16,7 @@ from contextplane.app.registry.key_changes import (
     environment_role,
     plan_revocation,
     plan_rotation,
+    plan_thresholds,
     plan_trust,
     tenant_role,
 )
@@ -23,13 +24,13 @@ from contextplane.app.registry.keys import KeyStore
 from contextplane.app.registry.local_keys import create_standalone_key
 from contextplane.cli.exit import OK
 from contextplane.cli.keys.session import PassphraseSource
-from contextplane.cli.keys.show import key_label
+from contextplane.cli.keys.show import key_label, owners_text
 from contextplane.cli.output import CommandOutput, clean, format_second
 from contextplane.cli.parser import Usage
 from contextplane.model.keys import LOG, OWNER, WITNESS
 from contextplane.model.suggestion import closest_name
 
-__all__ = ["change_keys", "make_key", "make_standalone_key"]
+__all__ = ["change_keys", "make_key", "make_standalone_key", "plan_change", "print_resigning"]
 
 _TENANT = tenant_role("")
 _ENVIRONMENT = environment_role("")
@@ -90,16 +91,18 @@ def _key_argument(path: str) -> str:
 
 
 def change_keys(key_store: KeyStore, args: Namespace, output: CommandOutput) -> int:
-    key_id, apply = _plan(key_store, args)
+    key_id, changes = plan_change(key_store, args)
     signer = key_store.signer(args.key)
-    keyring = apply(signer)
+    keyring = key_store.apply(changes, signer)
     names = key_store.names()
     by = f"signed by {key_label(signer.public_key.key_id, names)}"
     for line in _change_lines(args, key_label(key_id, names), key_id, keyring):
         output.line(f"{line}, {by}.")
+    if args.owners is not None:
+        output.line(f"{owners_text(keyring)}, {by}.")
     for line in _owner_role_notes(args.role or ()):
         output.line(line)
-    if args.what == "trust":
+    if args.what == "trust" and key_id:
         if not _may_write(key_id, keyring):
             output.note("without the role log it can write nothing to the registry: add --role log")
         for other in _namesakes(key_id, names):
@@ -110,12 +113,12 @@ def change_keys(key_store: KeyStore, args: Namespace, output: CommandOutput) -> 
             "until then the key can sign; after that, it can still backdate an act until the keyring changes again"
             " (revoke it without --from to end it at once)"
         )
-    _print_resigning(key_store, output, ended=args.what == "revoke" and not later)
+    print_resigning(key_store, output, ended=args.what == "revoke" and not later)
     for issuer in keyring.issuers:
         able = sum(key.state_at(keyring.as_of) == "valid" for key in issuer.keys)
         if able < issuer.threshold:
             output.note(f"{clean(issuer.name)} needs {issuer.threshold} signatures and has {able} valid keys now")
-    answer = {"key_id": key_id, "signed_by": signer.public_key.key_id, "events": keyring.seq}
+    answer = {"key_id": key_id or None, "signed_by": signer.public_key.key_id, "events": keyring.seq}
     signed = None if key_store.resigner is None else key_store.resigner.refusal is None
     output.answer({**answer, "owner_roles": _owner_roles(args.role or ()), "registry_signed": signed})
     return OK
@@ -152,7 +155,7 @@ def _namesakes(key_id: str, names: Mapping[str, str]) -> list[str]:
     return [other for other in names if other != key_id and names[other] == name]
 
 
-def _print_resigning(key_store: KeyStore, output: CommandOutput, *, ended: bool) -> None:
+def print_resigning(key_store: KeyStore, output: CommandOutput, *, ended: bool) -> None:
     """Print whether the registry was signed anew after a change. `ended`: a key is revoked by now."""
     if key_store.resigner is None:
         return
@@ -167,11 +170,15 @@ def _print_resigning(key_store: KeyStore, output: CommandOutput, *, ended: bool)
     )
 
 
-def _plan(key_store: KeyStore, args: Namespace) -> PlannedKeyChange:
+def plan_change(key_store: KeyStore, args: Namespace) -> PlannedKeyChange:
+    """Plan the change that the options of `trust`, `rotate` or `revoke` describe."""
     match args.what:
         case "trust":
             _reject_empty_tenant(args.role or ())
-            return plan_trust(
+            thresholds = plan_thresholds(owners=args.owners)
+            if not args.names:
+                return thresholds
+            planned = plan_trust(
                 key_store,
                 args.names[0],
                 args.issuer,
@@ -180,6 +187,9 @@ def _plan(key_store: KeyStore, args: Namespace) -> PlannedKeyChange:
                 until=args.until,
                 threshold=args.threshold,
                 new_issuer=args.new_issuer is not None,
+            )
+            return PlannedKeyChange(
+                planned.key_id, lambda moment: [*planned.changes(moment), *thresholds.changes(moment)]
             )
         case "rotate":
             old, new = args.names

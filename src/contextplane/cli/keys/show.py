@@ -4,6 +4,7 @@ import os
 from argparse import Namespace
 from collections.abc import Mapping
 
+from contextplane.app.registry.key_changes import TrustedKeys
 from contextplane.app.registry.keys import KeyStore
 from contextplane.app.registry.local_keys import keys_without_store, public_pem
 from contextplane.cli.exit import OK
@@ -13,7 +14,7 @@ from contextplane.cli.store import store_session
 from contextplane.model.keys import Issuer, TrustedKey
 from contextplane.model.timestamp import Timestamp
 
-__all__ = ["key_label", "list_keys", "print_public_key"]
+__all__ = ["key_label", "list_keys", "owners_text", "print_public_key"]
 
 _SHOWN = 16
 _COLOR = {"valid": "green", "not_yet_valid": "yellow", "expired": "red", "revoked": "red"}
@@ -49,6 +50,8 @@ def list_keys(key_store: KeyStore, output: CommandOutput) -> int:
             output.line(f"{clean(issuer.name)}: {_threshold_text(issuer, now)}")
             for key in issuer.keys:
                 output.line(_line(key, clean(names.get(key.key.key_id, "-")), widest, now, output))
+        if keyring.owner_threshold > 1:
+            output.line(f"keyring: {owners_text(keyring)}")
         if others:
             output.line("stored here, not trusted:")
         for key_id in others:
@@ -60,9 +63,17 @@ def list_keys(key_store: KeyStore, output: CommandOutput) -> int:
             "issuers": [_issuer_json(issuer, names, now) for issuer in keyring.issuers],
             "here": [{"name": name, "key_id": key_id, "trusted": key_id in good} for key_id, name in local.items()],
             "as_of": str(keyring.as_of) if keyring.seq else None,
+            "owner_threshold": keyring.owner_threshold,
+            "owners": len(keyring.people_of(keyring.lasting_owners())),
         }
     )
     return OK
+
+
+def owners_text(keyring: TrustedKeys) -> str:
+    """Return how many owners must agree to a change, and of how many people. Linked keys are one person."""
+    owners = len(keyring.people_of(keyring.lasting_owners()))
+    return f"{keyring.owner_threshold} of {quantity(owners, 'owner')} must agree to a change of the keyring"
 
 
 def _threshold_text(issuer: Issuer, now: Timestamp) -> str:

@@ -7,11 +7,14 @@
   list              list the trusted keys with their roles and times, and the keys stored here.
   trust KEY         trust a key for an issuer, or change its roles or times. --role lists all its roles; options that
                     are left out keep their values. --threshold sets how many keys must sign. A second issuer needs
-                    --new-issuer, because its name may be a misspelt one.
+                    --new-issuer, because its name may be a misspelt one. --owners sets how many owners must agree
+                    to a change of the keyring; it needs no KEY.
   rotate OLD NEW    replace OLD by NEW. Both are valid for --overlap days. NEW ends when OLD would have ended, or at
                     --until.
   revoke KEY        end the trust in a key, from --from on. Its earlier signatures stay valid only if a trusted time
                     shows that they are earlier.
+  propose WHAT ...  write trust, rotate or revoke to -o FILE instead of doing it, for other owners to approve.
+  approve FILE      show a proposal, and add your signature to it. When enough owners have signed, it is done.
 
 Roles are owner (changes the keyring), publisher, operator, the reviewer roles architecture, security, data and
 evaluation, tenant:<tenant_id>, and the owner_role of any decision. Every change signs the registry again, so a revoked
@@ -31,6 +34,8 @@ Examples:
   ctx keys trust bob --issuer acme --role security --role log  trust another key
   ctx keys rotate bob carol --overlap 30                      replace a key
   ctx keys revoke carol --reason "laptop lost"                stop trusting a key
+  ctx keys propose trust --owners 2 -o two.json --key alice   propose that two owners must agree
+  ctx keys approve two.json --key dave                        agree to it
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -45,20 +50,29 @@ _TAKES = {
     "new": frozenset({"issuer", "standalone", "output", "passphrase_fd"}),
     "public": _SIGNING,
     "list": frozenset[str](),
-    "trust": _SIGNING | {"issuer", "new_issuer", "role", "since", "until", "threshold"},
+    "trust": _SIGNING | {"issuer", "new_issuer", "role", "since", "until", "threshold", "owners"},
     "rotate": _SIGNING | {"overlap", "until"},
     "revoke": _SIGNING | {"since", "reason"},
+    "approve": _SIGNING | {"yes"},
 }
-_NAMES = {"new": 1, "public": 0, "list": 0, "trust": 1, "rotate": 2, "revoke": 1}
+_PROPOSE = "propose"
+_ACTIONS = ("new", "public", "list", "trust", "rotate", "revoke", _PROPOSE, "approve")
+_PROPOSABLE = ("trust", "rotate", "revoke")
+_NAMES = {"new": 1, "public": 0, "list": 0, "trust": 1, "rotate": 2, "revoke": 1, "approve": 1}
 _TAKEN = ("no KEY", "one KEY", "two, OLD and NEW")
 _OPTIONS = {"since": "from", "passphrase_fd": "passphrase-fd", "new_issuer": "new-issuer"}
+_HINT = "see 'ctx keys --help'"
 _MOST_DAYS, _MOST_KEYS, _DIGITS = 3650, 16, 4
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", choices=tuple(_TAKES), help="the action")
+    parser.add_argument("what", choices=_ACTIONS, help="the action")
     parser.add_argument(
-        "names", metavar="KEY", nargs="*", default=[], help="a key; two for rotate, OLD and NEW; none for list"
+        "names",
+        metavar="KEY",
+        nargs="*",
+        default=[],
+        help="a key; two for rotate, OLD and NEW; none for list; the action and its keys for propose; FILE for approve",
     )
     parser.add_argument(
         "--standalone",
@@ -66,7 +80,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=None,
         help="new: make the key in a file of its own, without a store",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="new --standalone: the file for the key")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="new --standalone: the file for the key; propose: the file for the proposal",
+    )
     parser.add_argument("--issuer", metavar="ISSUER", help="new, trust: the issuer that the key signs for")
     parser.add_argument(
         "--new-issuer", action="store_true", default=None, help="trust: --issuer may name an issuer without a key"
@@ -78,9 +97,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--until", metavar="TIME", type=_moment, help="trust, rotate: the time at which it ends")
     parser.add_argument("--threshold", metavar="N", type=_number_to(_MOST_KEYS), help="trust: how many keys must sign")
     parser.add_argument(
+        "--owners",
+        metavar="N",
+        type=_number_to(_MOST_KEYS),
+        help="trust: how many owners must agree to a change of the keyring",
+    )
+    parser.add_argument(
         "--overlap", metavar="DAYS", type=_number_to(_MOST_DAYS), help="rotate: how long both are valid (default: 30)"
     )
     parser.add_argument("--reason", metavar="TEXT", help="revoke: the reason")
+    parser.add_argument("--yes", action="store_true", default=None, help="approve: do not ask")
     signing = parser.add_argument_group("signing")
     signing.add_argument("--key", metavar="NAME|FILE", help="the owner's key")
     signing.add_argument(
@@ -89,6 +115,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
+    args.proposes = args.what == _PROPOSE
+    if args.proposes:
+        _read_proposed_action(args)
     _check(args)
     if args.standalone:
         from contextplane.cli.keys.change import make_standalone_key
@@ -105,30 +134,51 @@ def run(args: Namespace, output: CommandOutput) -> int:
         key_store = session.keys
         if args.what == "list":
             return list_keys(key_store, output)
-        status = make_key(key_store, args, output) if args.what == "new" else change_keys(key_store, args, output)
+        if args.what == "approve" or args.proposes:
+            from contextplane.cli.registry.key_proposals import approve_change, propose_change
+
+            status = (propose_change if args.proposes else approve_change)(key_store, args, output)
+        else:
+            status = make_key(key_store, args, output) if args.what == "new" else change_keys(key_store, args, output)
         note_clock_behind(key_store, output)
         return status
+
+
+def _read_proposed_action(args: Namespace) -> None:
+    """Take the proposed action from the arguments of `propose`."""
+    from contextplane.cli.parser import Usage
+
+    if not args.names or args.names[0] not in _PROPOSABLE:
+        raise Usage(f"propose takes one of {', '.join(_PROPOSABLE)}, and its arguments", hint=_HINT)
+    args.what, *args.names = args.names
+    if args.output is None:
+        raise Usage("the following arguments are required: -o", hint="name the file for the proposal")
 
 
 def _check(args: Namespace) -> None:
     """Refuse arguments that belong to another action."""
     from contextplane.cli.parser import Usage
 
-    hint = "see 'ctx keys --help'"
-    if len(args.names) != _NAMES[args.what]:
-        raise Usage(f"{args.what} takes {_TAKEN[_NAMES[args.what]]}, not {len(args.names)}", hint=hint)
+    takes = _TAKES[args.what] | ({"output"} if args.proposes else frozenset())
+    is_threshold = args.what == "trust" and not args.names and args.owners is not None
+    if is_threshold:
+        takes = takes & (_SIGNING | {"owners", "output"})
+    elif len(args.names) != _NAMES[args.what]:
+        file = "one FILE" if args.what == "approve" else _TAKEN[_NAMES[args.what]]
+        raise Usage(f"{args.what} takes {file}, not {len(args.names)}", hint=_HINT)
     for name in sorted(frozenset[str]().union(*_TAKES.values())):
-        if getattr(args, name) is not None and name not in _TAKES[args.what]:
-            raise Usage(f"argument --{_OPTIONS.get(name, name)}: not allowed with {args.what}", hint=hint)
+        if getattr(args, name) is not None and name not in takes:
+            what = f"{args.what} without a KEY" if is_threshold else args.what
+            raise Usage(f"argument --{_OPTIONS.get(name, name)}: not allowed with {what}", hint=_HINT)
     if args.standalone and args.issuer is not None:
         raise Usage(
             "argument --issuer: not allowed with --standalone", hint="an owner names the issuer: 'ctx keys trust'"
         )
-    if (args.standalone is None) != (args.output is None):
-        raise Usage("--standalone and -o FILE go together", hint=hint)
+    if not args.proposes and (args.standalone is None) != (args.output is None):
+        raise Usage("--standalone and -o FILE go together", hint=_HINT)
     needed = {"trust": "issuer", "revoke": "reason"}.get(args.what)
-    if needed and getattr(args, needed) is None:
-        raise Usage(f"the following arguments are required: --{needed}", hint=hint)
+    if needed and not is_threshold and getattr(args, needed) is None:
+        raise Usage(f"the following arguments are required: --{needed}", hint=_HINT)
 
 
 def _moment(text: str) -> object:
