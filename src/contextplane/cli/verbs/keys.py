@@ -66,7 +66,7 @@ _MOST_DAYS, _MOST_KEYS, _DIGITS = 3650, 16, 4
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", choices=_ACTIONS, help="the action")
+    parser.add_argument("what", metavar="ACTION", choices=_ACTIONS, help="the action, as above")
     parser.add_argument(
         "names",
         metavar="KEY",
