@@ -18,6 +18,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.registry.artifact_state import REVIEW_ROLES
 from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.events import Change, Drafted, Linted, Observed, Pinned, Pins, Published, Review, Signed
+from contextplane.registry.log import sign_log
 from contextplane.registry.open import open_registry
 from contextplane.registry.rejudge import judge_publication
 from contextplane.registry.reports import gates_report
@@ -38,7 +39,7 @@ from contextplane.trust.dsse import Statement, encode_base64
 from contextplane.trust.keyring import TrustedKeys, sign_change
 from contextplane.trust.keyring_events import KeyTrust
 from contextplane.trust.keyring_stream import append_change, follow_keyring
-from contextplane.trust.merkle import StreamTree, consistency_proof
+from contextplane.trust.merkle import EMPTY_ROOT, StreamTree, consistency_proof
 from contextplane.trust.verify import TrustContext, sign
 
 __all__ = ["registry_rows"]
@@ -149,6 +150,7 @@ class _Registry:
         self._signer = signer
         self.request = ResolveRequest(refs=(_PACK,), tenant=_TENANT, environment="prod", purpose="new_traffic")
         self._reviewers = {role: generate_key(b"a passphrase of the bench")[1] for role in REVIEW_ROLES}
+        self._seen, self._judged = None, frozenset[str]()
         self._keys = self._trust_keys()
         fill = _Filler(*(str(self._put(word)) for word in (b"artifact", b"envelope", b"report")))
         half = versions // 2
@@ -157,7 +159,6 @@ class _Registry:
         self._publish()
         for begin in range(half, versions, _PART):
             self._append([change for n in range(begin, min(begin + _PART, versions)) for change in _version(n, fill)])
-        self._seen, self._judged = None, frozenset[str]()
         first = self.resolve()
         self._seen, self._judged = first.proof.checkpoint, frozenset(first.judged)
 
@@ -181,14 +182,15 @@ class _Registry:
 
     def _trust_keys(self) -> TrustedKeys:
         people: list[tuple[Ed25519Signer, tuple[str, ...]]] = [(self._signer, ("operator", "owner", "publisher"))]
-        people += [(key, (role, "support_ops")) for role, key in self._reviewers.items()]
-        keys = TrustedKeys()
+        people += [(key, tuple(sorted(("log", role, "support_ops")))) for role, key in self._reviewers.items()]
+        keys = TrustedKeys(origin=origin_of(_STORE))
         with self.catalog.write() as tx:
             for signer, roles in people:
                 key = encode_base64(signer.public_key.raw)
                 change = KeyTrust(issuer=_TENANT, key=key, roles=roles, valid_from=str(_NOW), valid_until=None)
                 body = sign_change(keys, change, at=_NOW, signer=self._signer)
                 keys = append_change(tx.streams, keys, body, _CHECK)
+            sign_log(tx, [], heads=EMPTY_ROOT, keys=keys, signer=self._signer, at=_NOW, origin=origin_of(_STORE))
         return keys
 
     def _put(self, data: bytes) -> Digest:
@@ -201,9 +203,9 @@ class _Registry:
         signer = by or self._signer
         with self.catalog.write(survives="crash") as tx:
             writer = RegistryWriter(
-                tx, keys=self._keys, check=_CHECK, signer=signer, now=_NOW, origin=origin_of(_STORE)
+                tx, keys=self._keys, check=_CHECK, signer=signer, now=_NOW, origin=origin_of(_STORE), seen=self._seen
             )
-            writer.append(planned)
+            self._seen = writer.append(planned).newest.checkpoint
 
     def _publish(self) -> None:
         digest = self._put(canonical(json.loads(_EXAMPLE.read_bytes())))
@@ -219,12 +221,8 @@ class _Registry:
         for change, by in steps:
             self._append([PlannedChange(stream=artifact_stream(digest), change=change, reason="as it should be")], by)
         pinned = Pinned(kind="context_pack", id=_PACK.pack_id, version=_PACK.version, digest=str(digest), pins=Pins())
-        self._append(
-            [
-                PlannedChange(stream=version_stream(_PACK), change=published, reason="released"),
-                PlannedChange(stream=pins_stream("prod", _PACK.pack_id), change=pinned, reason="released"),
-            ]
-        )
+        self._append([PlannedChange(stream=version_stream(_PACK), change=published, reason="released")])
+        self._append([PlannedChange(stream=pins_stream("prod", _PACK.pack_id), change=pinned, reason="released")])
 
 
 def _version(number: int, fill: _Filler) -> Iterator[PlannedChange]:

@@ -138,9 +138,9 @@ def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, spans: dict[str, S
 
     The changes are undone in the new tree, which must then have the old root.
     """
-    heads, tree = StreamHeads(nodes, new), HeadTree(nodes, new)
+    tree = HeadTree(nodes, new)
     for stream, span in spans.items():
-        if heads.head(stream) != span.after:
+        if tree.head(stream) != span.after:
             raise HeadsRewritten(
                 f"the log leads to event {span.after.seq}, and the signed end is another", at=stream, hint=_HINT
             )

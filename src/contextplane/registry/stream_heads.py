@@ -18,12 +18,13 @@ arrive at the root that it saw then. Nodes are an index: they can be made again 
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from binascii import a2b_base64
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Protocol, cast
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.store.event_stream import StreamHead
-from contextplane.trust.dsse import Base64Refused, decode_base64, encode_base64
+from contextplane.trust.dsse import encode_base64
 from contextplane.trust.merkle import EMPTY_ROOT
 
 __all__ = [
@@ -42,8 +43,11 @@ __all__ = [
 HEAD_NODES = "registry/heads/"
 """The prefix of the marks that hold nodes."""
 
-_END = re.compile(r"([1-9][0-9]{0,15}) ([0-9a-f]{64})")
-_CHILD = re.compile(r"(\S) ([A-Za-z0-9+/]{43}=)")
+_NODE = re.compile(
+    r"(?P<label>\S*)\n"
+    r"(?:(?P<seq>[1-9][0-9]{0,15}) (?P<digest>[0-9a-f]{64}))?"
+    r"(?P<children>(?:\n\S [A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)*)"  # the last digit of 32 bytes has two bits of 0
+)
 _MIN_BRANCHES = 2  # a node without an end is where names part
 
 
@@ -99,39 +103,52 @@ def node_name(node_hash: bytes) -> str:
     return HEAD_NODES + node_hash.hex()
 
 
+_Reference = str
+"""The hash of a node in base64, as its parent has it."""
+
+
 class _Node:
-    """A node in memory. A child is a hash until it is needed."""
+    """A node in memory. A child is a reference until it is needed.
 
-    __slots__ = ("children", "end", "label")
+    `reference`: its own; None if it changed since that was computed. `is_stored`: the catalog has it like this.
+    """
 
-    def __init__(self, label: str, end: StreamHead | None = None) -> None:
+    __slots__ = ("children", "end", "is_stored", "label", "reference")
+
+    def __init__(self, label: str, end: StreamHead | None = None, stored: _Reference | None = None) -> None:
         self.label = label
         self.end = end
-        self.children: dict[str, bytes | _Node] = {}
+        self.children: dict[str, _Reference | _Node] = {}
+        self.reference = stored
+        self.is_stored = stored is not None
 
 
 class StreamHeads:
-    """Looks up the ends of streams under a verified root, and lists them."""
+    """Looks up the ends of streams under a verified root, and lists them. Each node is read once."""
 
     def __init__(self, nodes: HeadNodesView, root: bytes) -> None:
         self._nodes = nodes
-        self._root = root
+        self._top = _top_reference(root)
+        self._read: dict[_Reference, _Node] = {}
 
     def head(self, stream: str) -> StreamHead | None:
         """The end of a stream; None if there is no such stream."""
-        rest, first = stream, ""
-        expected: bytes | None = None if self._root == EMPTY_ROOT else self._root
-        while expected is not None:
-            node = _read_node(self._nodes, expected, first)
+        rest, child = stream, self._top
+        while child is not None:
+            node = self._node(child, rest[:1] if child != self._top else "")
             if not rest.startswith(node.label):
                 return None
             rest = rest[len(node.label) :]
             if not rest:
                 return node.end
-            first = rest[0]
-            child = node.children.get(first)
-            expected = child if isinstance(child, bytes) else None
+            child = cast("_Reference | None", node.children.get(rest[0]))
         return None
+
+    def _node(self, reference: _Reference, first: str) -> _Node:
+        node = self._read.get(reference)
+        if node is None:
+            node = self._read[reference] = _read_node(self._nodes, reference, first)
+        return node
 
     def check(self, stream: str, actual: StreamHead | None) -> None:
         """Refuse a stream that ends elsewhere than the signed tree says."""
@@ -150,8 +167,8 @@ class StreamHeads:
 
     def ends(self, prefix: str = "") -> Iterator[tuple[str, StreamHead]]:
         """The name and the end of every stream whose name begins with `prefix`."""
-        if self._root != EMPTY_ROOT:
-            yield from self._ends_below(_read_node(self._nodes, self._root, ""), "", prefix)
+        if self._top is not None:
+            yield from self._ends_below(_read_node(self._nodes, self._top, ""), "", prefix)
 
     def _ends_below(self, node: _Node, above: str, prefix: str) -> Iterator[tuple[str, StreamHead]]:
         name = above + node.label
@@ -161,96 +178,108 @@ class StreamHeads:
             yield name, node.end
         for character, child in node.children.items():
             if len(name) >= len(prefix) or prefix[len(name)] == character:
-                yield from self._ends_below(_read_node(self._nodes, _child_hash(child), character), name, prefix)
+                below = _read_node(self._nodes, cast("_Reference", child), character)
+                yield from self._ends_below(below, name, prefix)
 
 
 class HeadTree:
-    """The tree as it is changed: reads the nodes that a change touches, and hashes each of them once.
+    """The tree as it is changed: reads each node once, and hashes a changed one when the root is needed.
 
     `root` is the hash after all changes so far; `save` writes the changed nodes and drops those that they replace.
     """
 
     def __init__(self, nodes: HeadNodesView, root: bytes = EMPTY_ROOT) -> None:
         self._nodes = nodes
-        self._top: bytes | _Node | None = None if root == EMPTY_ROOT else root
-        self._dropped: list[bytes] = []
+        self._top: _Reference | _Node | None = _top_reference(root)
+        self._dropped: list[_Reference] = []
+
+    def head(self, stream: str) -> StreamHead | None:
+        """The end of a stream; None if there is no such stream."""
+        path, rest = self._path(stream)
+        return path[-1].end if path and not rest else None
 
     def put(self, stream: str, head: StreamHead) -> None:
         """Set the end of a stream."""
-        if self._top is None:
-            self._top = _Node(stream, head)
+        path, rest = self._path(stream)
+        for node in path:
+            self._change(node)
+        above = path[-1] if path else None
+        if above is not None and not rest:
+            above.end = head
             return
-        self._top = node = self._load(self._top, "")
-        parent: _Node | None = None
-        rest = stream
-        while True:
-            common = _common_length(node.label, rest)
-            if common < len(node.label):
-                # The names part within the label: a node for what they have in common comes above it.
-                split = _Node(node.label[:common])
-                node.label = node.label[common:]
-                split.children[node.label[0]] = node
-                self._replace(parent, split)
-                node = split
-            rest = rest[common:]
-            if not rest:
-                node.end = head
-                return
-            child = node.children.get(rest[0])
-            if child is None:
-                node.children[rest[0]] = _Node(rest, head)
-                return
-            parent, node.children[rest[0]] = node, self._load(child, rest[0])
-            node = cast("_Node", node.children[rest[0]])
+        child = self._top if above is None else above.children.get(rest[0])
+        if child is None:
+            self._put_below(above, _Node(rest, head))
+            return
+        # The names part within the label of the child: a node for what they have in common comes above it.
+        node = self._load(child, rest[:1] if above is not None else "")
+        self._change(node)
+        common = _common_length(node.label, rest)
+        split = _Node(node.label[:common])
+        self._put_below(above, split)
+        node.label, rest = node.label[common:], rest[common:]
+        split.children[node.label[0]] = node
+        if rest:
+            split.children[rest[0]] = _Node(rest, head)
+        else:
+            split.end = head
 
     def remove(self, stream: str) -> None:
         """Remove a stream that is there, so that the tree is as if it had never been."""
-        path: list[_Node] = []
-        if self._top is not None:
-            self._top = node = self._load(self._top, "")
-            rest = stream
-            while rest.startswith(node.label):
-                path.append(node)
-                rest = rest[len(node.label) :]
-                child = node.children.get(rest[:1]) if rest else None
-                if child is None:
-                    break
-                node.children[rest[0]] = node = self._load(child, rest[0])
-            if path and not rest and path[-1].end is not None:
-                path[-1].end = None
-                self._prune(path)
-                return
-        raise HeadsDamaged("the tree has no such stream", at=stream, hint="see 'ctx verify --registry'")
+        path, rest = self._path(stream)
+        if not path or rest or path[-1].end is None:
+            raise HeadsDamaged("the tree has no such stream", at=stream, hint="see 'ctx verify --registry'")
+        for node in path:
+            self._change(node)
+        path[-1].end = None
+        self._prune(path)
 
     @property
     def root(self) -> bytes:
         """The hash of the whole tree."""
-        return EMPTY_ROOT if self._top is None else self._hash(self._top, {})
+        return EMPTY_ROOT if self._top is None else a2b_base64(_reference(self._top))
 
     def save(self, nodes: HeadNodes) -> bytes:
         """Write every changed node and drop those that were replaced; returns the root."""
-        written: dict[bytes, str] = {}
-        root = EMPTY_ROOT if self._top is None else self._hash(self._top, written)
-        for node_hash, text in written.items():
-            nodes.put(node_name(node_hash), text)
-        for node_hash in self._dropped:
-            if node_hash not in written:
-                nodes.drop(node_name(node_hash))
-        self._top, self._dropped = (None if root == EMPTY_ROOT else root), []
+        root, written = self.root, dict[_Reference, str]()
+        if self._top is not None:
+            _collect_changed(self._top, written)
+        for reference, text in written.items():
+            nodes.put(_node_name(reference), text)
+        for reference in self._dropped:
+            if reference not in written:
+                nodes.drop(_node_name(reference))
+        self._top, self._dropped = _top_reference(root), []
         return root
 
-    def _load(self, node: bytes | _Node, first: str) -> _Node:
-        """Read a node that will change: its stored text is replaced."""
-        if isinstance(node, bytes):
-            self._dropped.append(node)
-            return _read_node(self._nodes, node, first)
-        return node
+    def _path(self, stream: str) -> tuple[list[_Node], str]:
+        """The nodes whose labels the name begins with, from the top, and the rest of the name after them."""
+        path: list[_Node] = []
+        rest, child = stream, self._top
+        while child is not None:
+            node = self._load(child, rest[:1] if path else "")
+            self._put_below(path[-1] if path else None, node)
+            if not rest.startswith(node.label):
+                break
+            path.append(node)
+            rest = rest[len(node.label) :]
+            child = node.children.get(rest[0]) if rest else None
+        return path, rest
 
-    def _replace(self, parent: _Node | None, node: _Node) -> None:
+    def _load(self, node: _Reference | _Node, first: str) -> _Node:
+        return node if isinstance(node, _Node) else _read_node(self._nodes, node, first)
+
+    def _put_below(self, parent: _Node | None, node: _Node) -> None:
         if parent is None:
             self._top = node
         else:
             parent.children[node.label[0]] = node
+
+    def _change(self, node: _Node) -> None:
+        """Note that a node changes: its stored text will be replaced."""
+        if node.is_stored and node.reference is not None:
+            self._dropped.append(node.reference)
+        node.reference, node.is_stored = None, False
 
     def _prune(self, path: list[_Node]) -> None:
         """Remove a node without end and children; merge one that has a single child with it."""
@@ -266,17 +295,10 @@ class HeadTree:
             if node.end is None and len(node.children) == 1:
                 ((character, child),) = node.children.items()
                 only = self._load(child, character)
+                self._change(only)
                 only.label = node.label + only.label
-                self._replace(parent, only)
+                self._put_below(parent, only)
             return
-
-    def _hash(self, node: bytes | _Node, written: dict[bytes, str]) -> bytes:
-        if isinstance(node, bytes):
-            return node
-        text = _node_text(node, [(key, self._hash(child, written)) for key, child in sorted(node.children.items())])
-        node_hash = _hash(text)
-        written[node_hash] = text
-        return node_hash
 
 
 def root_over(heads: Mapping[str, StreamHead]) -> bytes:
@@ -287,48 +309,57 @@ def root_over(heads: Mapping[str, StreamHead]) -> bytes:
     return tree.root
 
 
-def _read_node(nodes: HeadNodesView, expected: bytes, first: str) -> _Node:
+def _read_node(nodes: HeadNodesView, reference: _Reference, first: str) -> _Node:
     """Read a node, and refuse one without the hash that its parent says, or of another form.
 
     The form is checked because a signer could have signed anything. `first`: how its label must begin.
     """
+    expected = a2b_base64(reference)
     text = nodes.get(node_name(expected))
     if text is None or _hash(text) != expected:
         raise _damaged_error(expected, "missing" if text is None else "not the one that is signed")
-    label, _, others = text.partition("\n")
-    end_line, *lines = others.split("\n")
-    end = _END.fullmatch(end_line)
-    children = [_CHILD.fullmatch(line) for line in lines]
-    keys = [child[1] for child in children if child is not None]
-    if (
-        (end is None and (end_line or len(keys) < _MIN_BRANCHES))
-        or len(keys) != len(lines)
-        or keys != sorted(set(keys))
-        or any(character.isspace() for character in label)
-        or not label.startswith(first)
-    ):
+    form = _NODE.fullmatch(text)
+    if form is None or not form["label"].startswith(first):
         raise _damaged_error(expected, "no node")
-    node = _Node(label, None if end is None else StreamHead(seq=int(end[1]), digest=end[2]))
-    for child in children:
-        if child is not None:
-            node.children[child[1]] = _decode_hash(child[2], expected)
+    end = None if form["seq"] is None else StreamHead(seq=int(form["seq"]), digest=form["digest"])
+    node = _Node(form["label"], end, reference)
+    lines = form["children"].split("\n")[1:]
+    node.children.update((line[0], line[2:]) for line in lines)
+    keys = list(node.children)
+    if len(keys) != len(lines) or keys != sorted(keys) or (end is None and len(keys) < _MIN_BRANCHES):
+        raise _damaged_error(expected, "no node")
     return node
 
 
-def _decode_hash(text: str, parent: bytes) -> bytes:
-    try:
-        return decode_base64(text, at=node_name(parent))
-    except Base64Refused as error:
-        raise _damaged_error(parent, "no node") from error
+def _reference(node: _Reference | _Node) -> _Reference:
+    """The reference of a node, which is computed anew if it changed."""
+    if not isinstance(node, _Node):
+        return node
+    if node.reference is None:
+        node.reference = encode_base64(_hash(_node_text(node)))
+    return node.reference
 
 
-def _child_hash(child: bytes | _Node) -> bytes:
-    return cast("bytes", child)  # a node that was just read has hashes
+def _collect_changed(node: _Reference | _Node, written: dict[_Reference, str]) -> None:
+    """Collect the texts of all changed nodes. Nodes below an unchanged one are unchanged."""
+    if isinstance(node, _Node) and not node.is_stored:
+        for child in node.children.values():
+            _collect_changed(child, written)
+        written[_reference(node)] = _node_text(node)
 
 
-def _node_text(node: _Node, children: Iterable[tuple[str, bytes]]) -> str:
+def _node_text(node: _Node) -> str:
     end = "" if node.end is None else f"{node.end.seq} {node.end.digest}"
-    return "\n".join([node.label, end, *(f"{key} {encode_base64(child)}" for key, child in children)])
+    children = [f"{key} {_reference(child)}" for key, child in sorted(node.children.items(), key=lambda item: item[0])]
+    return "\n".join([node.label, end, *children])
+
+
+def _top_reference(root: bytes) -> _Reference | None:
+    return None if root == EMPTY_ROOT else encode_base64(root)
+
+
+def _node_name(reference: _Reference) -> str:
+    return node_name(a2b_base64(reference))
 
 
 def _damaged_error(node_hash: bytes, what: str) -> HeadsDamaged:
