@@ -10,7 +10,7 @@ from typing import ClassVar
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.large import Buffer
 
-__all__ = ["DocumentUnreadable", "open_document", "path_in_folder"]
+__all__ = ["DocumentUnreadable", "file_begins_with", "open_document", "path_in_folder"]
 
 _MAP_ABOVE = 16 << 20
 _MAX_PIPED = 1 << 30
@@ -55,6 +55,14 @@ def open_document(path: str, *, piped: bool = True) -> Iterator[Buffer]:
     finally:
         if path != "-":
             os.close(fd)
+
+
+def file_begins_with(path: str, first: bytes) -> bool:
+    """Return whether a path is that of a file with these first bytes. A pipe is not read."""
+    if path == "-" or not os.path.isfile(path):
+        return False
+    with open_document(path, piped=False) as data:
+        return bytes(data[: len(first)]) == first
 
 
 def path_in_folder(folder: str, name: str) -> str:

@@ -40,6 +40,8 @@ _TABLE = {
         "revoke": "block a version for new runs",
         "refresh": "manage refresh triggers and incidents",
         "packs": "list published versions, or drafts",
+        "push": "copy a version into another store",
+        "pull": "copy a version from another store",
     },
     "Record": {
         "pack": "store an agent's log as an execution pack",
@@ -125,6 +127,10 @@ def _load(name: str) -> VerbModule:  # noqa: C901, PLR0912, PLR0915  one branch 
             from contextplane.cli.verbs import refresh as verb
         case "packs":
             from contextplane.cli.verbs import packs as verb
+        case "push":
+            from contextplane.cli.verbs import push as verb
+        case "pull":
+            from contextplane.cli.verbs import pull as verb
         case "pack":
             from contextplane.cli.verbs import pack as verb
         case "fork":

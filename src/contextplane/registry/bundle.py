@@ -70,7 +70,6 @@ __all__ = [
     "OpenBundle",
     "RegistryBundle",
     "bundle_bytes",
-    "is_bundle",
     "open_bundle",
     "parse_bundle",
     "read_release",
@@ -137,11 +136,6 @@ class RegistryBundle(Document, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(RegistryBundle)
-
-
-def is_bundle(first: bytes) -> bool:
-    """Whether a file that begins with these bytes may be a bundle; else it may be an archive of packs."""
-    return first.startswith(b'{"checkpoint":')
 
 
 def bundle_bytes(bundle: RegistryBundle) -> bytes:

@@ -47,6 +47,7 @@ __all__ = [
     "export_packs",
     "import_archive",
     "import_packs",
+    "reject_target_inside",
 ]
 
 _NOTHING = "nothing was imported"
@@ -105,7 +106,7 @@ def export_packs(
 
     `handoffs`: each is at a revision.
     """
-    _reject_target_inside(file, platform.home.path)
+    reject_target_inside(file, platform.home.path)
     closure = pack_closure(packs, platform.objects)
     # A damaged object is not missing: reading it reports the damage.
     closure.require(lambda digest: platform.objects.has(digest) or platform.objects.check(digest).state != "missing")
@@ -161,7 +162,7 @@ def _reject_lost_parents(platform: Platform, closure: PackClosure) -> None:
         )
 
 
-def _reject_target_inside(file: str, store: str) -> None:
+def reject_target_inside(file: str, store: str) -> None:
     """Refuse a target inside the store: an archive must not overwrite its files."""
     place = os.path.join(os.path.realpath(os.path.dirname(file) or "."), os.path.basename(file))
     inside = os.path.commonpath([os.path.realpath(store), os.path.realpath(place)]) == os.path.realpath(store)

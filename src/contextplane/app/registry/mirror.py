@@ -40,7 +40,7 @@ from contextplane.registry.errors import ArtifactUnknown, VersionUnknown
 from contextplane.registry.first_format import StoreNotSealed
 from contextplane.registry.open import OpenRegistry, open_registry
 from contextplane.registry.reader import RegistryReader
-from contextplane.registry.resolution import CatalogSnapshot, Resolution, ResolveRequest
+from contextplane.registry.resolution import CatalogSnapshot, Resolution, ResolvedDocument, ResolveRequest
 from contextplane.registry.resolve import ResolveContext, resolve
 from contextplane.registry.stream_heads import StreamHeads
 from contextplane.registry.streams import LOG, PINS
@@ -57,9 +57,11 @@ __all__ = [
     "MirrorIncomplete",
     "MirrorReplaced",
     "MirroredVersion",
+    "ResolvedDocument",
     "VersionIsMirrored",
     "acting_error",
     "export_version",
+    "find_mirror",
     "import_bundle",
     "known_size",
     "list_mirrors",
@@ -133,6 +135,7 @@ class MirroredVersion(Value, frozen=True):
     ref: PackRef
     origin: str = ""
     time: Timestamp | None = None
+    environments: tuple[str, ...] = ()
     release: MirroredRelease | None = None
     problem: str = ""
     family: Family | None = None
@@ -169,7 +172,8 @@ def export_version(
             ref, names, snapshot=snapshot, trust_context=trust_context, judgement=judgement(session, anew=True)
         )
         snapshot.consistency(since, newest.checkpoint.size)
-        bundle = recorder.bundle(ref, names, newest, since)
+        # From the same size, there is nothing to prove.
+        bundle = recorder.bundle(ref, names, newest, since if since < newest.checkpoint.size else 0)
     data = bundle_bytes(bundle)
     parse_bundle(data)  # what cannot be read is not written
     return ExportedBundle(
@@ -404,13 +408,26 @@ def list_mirrors(session: RegistrySession, base_id: str = "") -> tuple[MirroredV
         if base_id not in {"", ref.pack_id}:
             continue
         try:
-            opened = _open_stored(session, name, digest)
-            release = _read_mirrored(session, opened)
+            mirrors.append(_mirrored_version(session, _open_stored(session, name, digest)))
         except ContextPlaneError as error:
             mirrors.append(MirroredVersion(ref=ref, problem=f"{error.code}: {error.message}", family=error.family))
-            continue
-        mirrors.append(MirroredVersion(ref=ref, origin=opened.bundle.origin, time=opened.newest.time, release=release))
     return tuple(sorted(mirrors, key=lambda mirror: (mirror.ref, mirror.origin)))
+
+
+def find_mirror(session: RegistrySession, ref: PackRef) -> MirroredVersion | None:
+    """Verify and return a mirrored version; None if it is not mirrored here."""
+    opened = open_mirror(session, ref)
+    return None if opened is None else _mirrored_version(session, opened)
+
+
+def _mirrored_version(session: RegistrySession, opened: OpenBundle) -> MirroredVersion:
+    return MirroredVersion(
+        ref=opened.bundle.version,
+        origin=opened.bundle.origin,
+        time=opened.newest.time,
+        environments=opened.bundle.environments,
+        release=_read_mirrored(session, opened),
+    )
 
 
 def acting_error(session: RegistrySession, error: ContextPlaneError) -> ContextPlaneError:

@@ -19,6 +19,7 @@ from contextplane.app.registry.audit import (
     write_checkpoint,
     write_proof,
 )
+from contextplane.app.registry.mirror import ResolvedDocument, find_mirror
 from contextplane.app.registry.resolve import load_for_replay
 from contextplane.app.registry.session import RegistrySession
 from contextplane.cli.exit import OK
@@ -26,6 +27,7 @@ from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, quantity
 from contextplane.cli.render.execution import ANSWER_COLOR, STATUS_OF
 from contextplane.cli.terminal import Bar
+from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import Json
 
@@ -49,8 +51,10 @@ def verify_registry(session: RegistrySession, args: Namespace, output: CommandOu
 
 def verify_version(session: RegistrySession, ref: PackRef, output: CommandOutput) -> int:
     """Verify a version: bytes, signatures, reviews, its place in the log. A problem is an error."""
-    used = load_for_replay(session, ref)
+    used, origin = _load_version(session, ref)
     output.line(f"Version:    {ref}  {used.kind}")
+    if origin:
+        output.line(f"Mirrored:   from {clean(origin)}")
     output.line(f"Bytes:      {used.digest}")
     names = session.keys.names()
     output.line(f"Signed by:  {', '.join(key_label(key_id, names) for key_id in used.signed_by)}")
@@ -60,6 +64,17 @@ def verify_version(session: RegistrySession, ref: PackRef, output: CommandOutput
     answer = {"answer": "verified", "ref": str(ref), "kind": used.kind, "digest": str(used.digest)}
     output.answer({**answer, "signed_by": used.signed_by, "marks": used.marks})
     return OK
+
+
+def _load_version(session: RegistrySession, ref: PackRef) -> tuple[ResolvedDocument, str]:
+    """Load a version of this registry, else a mirrored one with the origin of its store."""
+    try:
+        return load_for_replay(session, ref), ""
+    except ContextPlaneError as error:
+        mirror = find_mirror(session, ref) if error.code == "version_not_found" else None
+        if mirror is None or mirror.release is None:
+            raise
+        return mirror.release.admitted.resolved, mirror.origin
 
 
 def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput) -> int:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from contextplane.cli.output import CommandOutput
+from contextplane.errors import ContextPlaneError
 
 if TYPE_CHECKING:
     from contextplane.app.compile.golden import FolderCases
@@ -50,8 +51,21 @@ def registry_session(args: Namespace, output: CommandOutput) -> Iterator["Regist
     from contextplane.cli.store import store_session
 
     with store_session(output, local_principal(args), following=False) as session:
-        yield session.registry(_golden(args))
+        registry = session.registry(_golden(args))
+        try:
+            yield registry
+        except ContextPlaneError as error:
+            raise _act_error(registry, args, error) from None
         note_clock_behind(session.keys, output)
+
+
+def _act_error(session: "RegistrySession", args: Namespace, error: ContextPlaneError) -> ContextPlaneError:
+    """Return the error of a verb; for an act on a mirrored version, one that says that it is one."""
+    if not hasattr(args, "key") or error.code not in {"artifact_not_found", "version_not_found"}:
+        return error
+    from contextplane.app.registry.mirror import acting_error
+
+    return acting_error(session, error)
 
 
 def _golden(args: Namespace) -> "FolderCases | None":

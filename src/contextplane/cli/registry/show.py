@@ -3,6 +3,7 @@
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 
+from contextplane.app.registry.mirror import MirroredVersion, find_mirror
 from contextplane.app.registry.view import VersionDetails, show_version
 from contextplane.cli.exit import OK
 from contextplane.cli.keys.show import key_label
@@ -10,6 +11,7 @@ from contextplane.cli.output import CommandOutput, clean, format_second, quantit
 from contextplane.cli.registry.render import STAGE_COLOR, event_json, event_lines, golden_text
 from contextplane.cli.registry.session import registry_session
 from contextplane.cli.terminal import page
+from contextplane.errors import ContextPlaneError
 from contextplane.model.timestamp import Timestamp
 
 __all__ = ["show"]
@@ -19,12 +21,29 @@ _KIND = {"context_pack": "context pack", "decision_catalog": "decision catalog"}
 
 def show(args: Namespace, output: CommandOutput) -> int:
     with registry_session(args, output) as session:
-        details, names = show_version(session, session.named_version(args.ref)), session.keys.names()
+        ref = session.named_version(args.ref)
+        try:
+            details, names = show_version(session, ref), session.keys.names()
+        except ContextPlaneError as error:
+            mirror = find_mirror(session, ref) if error.code == "version_not_found" else None
+            if mirror is None:
+                raise
+            return _show_mirror(mirror, output)
     if output.json:
         output.answer(_answer(details, names))
     else:
         text = "\n".join(_lines(details, names, output))
         output.entry(str(details.ref), text) if output.quiet else page(text, output)
+    return OK
+
+
+def _show_mirror(mirror: MirroredVersion, output: CommandOutput) -> int:
+    """Print a version of another store, as far as its bundle shows it."""
+    from contextplane.cli.registry.mirror import mirror_json, mirror_lines
+
+    text = "\n".join(mirror_lines(mirror, output))
+    output.entry(str(mirror.ref), text) if output.quiet or output.json else page(text, output)
+    output.answer(mirror_json(mirror))
     return OK
 
 

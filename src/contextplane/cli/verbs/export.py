@@ -4,16 +4,21 @@ REF is ctx://<hash>, the first digits of a hash, or a handoff pack: pk_<id>@3 wi
 pk_<id> with all. FILE is a plain tar file; 'ctx import' reads it. It holds the manifests, their contents, and the packs
 that they were forked from. Parents that are not in this store are named.
 
+REF can also be one version of the registry, id@X.Y.Z, or id@NAME for an alias or an environment. FILE then holds the
+version with its signatures, reviews, pins and the proofs that they are in the log. The store that imports it verifies
+all of them, and can run the version in the same environments. --environment names environments that do not pin it yet.
+--since is for a store whose trust root is a checkpoint: it adds the proof that the log continues it.
+
 The same packs give the same bytes. A pack with missing or damaged parts is refused, and no file is left. An existing
-file is never replaced: unless it has the same bytes, it is a conflict. Versions of the registry cannot be exported;
-copy the whole store instead.
+file is never replaced: unless it has the same bytes, it is a conflict.
 
 Examples:
   ctx export 3fa9 81c2 -o runs.tar            write two runs
   ctx export pk_abcd2345 -o handoff.tar       write a handoff pack
+  ctx export support@1.0.0 -o support.json    write a published version with its proofs
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING
 
 from contextplane.cli.exit import OK
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "export", "run"]
 
 _LISTED = 20
+_DIGITS = 15
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -33,13 +39,35 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, help="the file to write, - for standard output"
     )
+    versions = parser.add_argument_group("for a version of the registry")
+    versions.add_argument(
+        "--environment",
+        metavar="ENV",
+        action="append",
+        default=[],
+        help="an environment to include (default: all that pin it); may be repeated",
+    )
+    versions.add_argument(
+        "--since", metavar="SIZE", type=_size, help="prove that the log continues its first SIZE entries"
+    )
+
+
+def _size(text: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) <= _DIGITS:
+        return int(text)
+    raise ArgumentTypeError(f"not a number of entries: {text[:20]!r}")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
     from contextplane.app.references import HandoffTarget, resolve
 
     targets = [(ref, resolve(ref)) for ref in args.refs]
-    _refuse_versions(targets)
+    version = _single_version(targets, args)
+    if version is not None:
+        from contextplane.cli.registry.mirror import export_version
+
+        _require_writable(args.output, output)
+        return export_version(version, args, output)
     handoffs = [ref for ref, target in targets if isinstance(target, HandoffTarget)]
     packs = [ref for ref, target in targets if not isinstance(target, HandoffTarget)]
     return export(packs, output, handoffs=handoffs, path=args.output)
@@ -47,25 +75,29 @@ def run(args: Namespace, output: CommandOutput) -> int:
 
 def export(packs: list[str], output: CommandOutput, *, handoffs: list[str], path: str) -> int:
     """Write execution packs, and handoff packs, which are named by their ids or their names."""
-    if path == "-":
-        _require_free(output)
-    _require_file(path)
+    _require_writable(path, output)
     result = _export_handoffs(packs, handoffs, path, output) if handoffs else _export_runs(packs, path, output)
     _print_result(result, path, output)
     return OK
 
 
-def _refuse_versions(targets: "list[tuple[str, Target]]") -> None:
-    """Refuse versions of the registry: without the log that they are in they cannot be verified."""
-    from contextplane.app.references import NotAPack, VersionTarget
+def _single_version(targets: "list[tuple[str, Target]]", args: Namespace) -> str | None:
+    """Return the version of the registry to export; None if packs are. A version is exported alone."""
+    from contextplane.app.references import VersionTarget
+    from contextplane.cli.parser import Usage
 
-    for ref, target in targets:
-        if isinstance(target, VersionTarget):
-            raise NotAPack(
-                "a version of the registry cannot be exported",
-                at=ref[:200],
-                hint="copy the whole store; 'ctx show' prints its digest, 'ctx cat DIGEST' its bytes",
-            )
+    versions = [target.name for _, target in targets if isinstance(target, VersionTarget)]
+    if versions and len(targets) > 1:
+        raise Usage("a version is exported by itself", at=versions[0][:200], hint="write one file for each")
+    if not versions and (args.environment or args.since is not None):
+        raise Usage("--environment and --since are for a version", hint="ctx export id@X.Y.Z -o FILE")
+    return versions[0] if versions else None
+
+
+def _require_writable(path: str, output: CommandOutput) -> None:
+    if path == "-":
+        _require_free(output)
+    _require_file(path)
 
 
 def _export_runs(refs: list[str], path: str, output: CommandOutput) -> "ArchiveExportResult":

@@ -7,9 +7,15 @@ except that it restores objects that are missing or damaged here, and lists them
 A handoff pack is imported with all its revisions. If another revision with the same number is here, the status is 14
 and nothing is imported.
 
+A published version of another store (ctx export id@X.Y.Z) is verified against a trust root for that store:
+--trust-root, which is remembered for it, else the one of this store ('ctx init --trust-root', CTX_TRUST_ROOT). It can
+then be compiled, run and shown here, and not be acted upon. A file that is older than one that was imported before from
+the same store is refused.
+
 Examples:
   ctx import runs.tar    import the packs of a file
   ctx import -           import from standard input
+  ctx import support.json --trust-root KEY_ID    import a published version
 """
 
 from argparse import ArgumentParser, Namespace
@@ -24,16 +30,31 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
+_BUNDLE = b'{"checkpoint":'
+"""How the file of a published version begins. An archive of packs begins with a name."""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to import, - for standard input")
+    parser.add_argument(
+        "--trust-root",
+        metavar="KEY_ID|FILE",
+        action="append",
+        default=[],
+        help="for a published version: the trust root for its store; it is remembered",
+    )
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.documents import file_begins_with
     from contextplane.app.execution.archive import import_archive
     from contextplane.cli.render.execution import repair_json, repair_summary
     from contextplane.cli.store import open_store, progress_bar
 
+    if file_begins_with(args.file, _BUNDLE):
+        from contextplane.cli.registry.mirror import import_version
+
+        return import_version(args, output)
     with progress_bar(output) as bar:
         result = import_archive(args.file, lambda header: open_store(output, handoffs=bool(header.handoffs)), bar)
     for pack in result.header.packs:

@@ -6,6 +6,9 @@ unpublished drafts instead: their digests, their states and the approvals that a
 "pinned, not served" means that an environment pins the version and no new run gets it there, with the code of the
 refusal. A version that cannot be read is listed with its problem, and the exit status is that of the problem.
 
+Versions of other stores ('ctx import', 'ctx pull') follow, with the store that they are from and the day up to which
+they are known.
+
 Examples:
   ctx packs             list every published version
   ctx packs support     list the versions of one pack
@@ -33,21 +36,32 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
+    from contextplane.app.registry.mirror import list_mirrors
     from contextplane.app.registry.view import list_drafts, list_versions
+    from contextplane.cli.registry.mirror import mirror_json, mirror_line
 
     with registry_session(args, output) as session:
         if args.drafts:
             states = [draft for draft in list_drafts(session) if args.id in {"", draft.name.pack_id}]
             return _list_drafts(states, output)
-        versions = list_versions(session, args.id)
-    widest = max((len(str(version.ref)) for version in versions), default=0)
+        versions, mirrors = list_versions(session, args.id), list_mirrors(session, args.id)
+    refs = [version.ref for version in versions] + [mirror.ref for mirror in mirrors]
+    widest = max(map(len, map(str, refs)), default=0)
     for version in versions:
         output.entry(str(version.ref), _line(version, widest, output), clean(version.problem))
-    if not versions:
+    for mirror in mirrors:
+        output.entry(str(mirror.ref), mirror_line(mirror, widest, output), clean(mirror.problem))
+    if not refs:
         of = f" of {clean(args.id)}" if args.id else ""
         output.line(f"No published versions{of}. 'ctx packs --drafts' lists drafts.")
-    output.answer({"versions": [_version_json(version) for version in versions]})
-    return next((EXIT_OF[version.family] for version in versions if version.family is not None), OK)
+    output.answer(
+        {
+            "versions": [_version_json(version) for version in versions],
+            "mirrored": [mirror_json(mirror) for mirror in mirrors],
+        }
+    )
+    families = [version.family for version in versions] + [mirror.family for mirror in mirrors]
+    return next((EXIT_OF[family] for family in families if family is not None), OK)
 
 
 def _line(version: "VersionSummary", widest: int, output: CommandOutput) -> str:

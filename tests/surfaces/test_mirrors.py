@@ -1,0 +1,88 @@
+"""`ctx export|import` of a published version, `ctx push|pull`, and what the receiving store does with it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.commands import Result, ctx
+from tests.surfaces.registries import at_office, key_file, prepared
+from tests.unit.trust.world import key_of
+
+PACK = "ctxpack.support@1.1.0"
+FOUNDER = key_of("root").public_key.key_id
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> tuple[Path, Path]:
+    source, target = tmp_path / "source", tmp_path / "target"
+    for folder in (source, target):
+        folder.mkdir()
+        assert ctx("init", cwd=folder).status == 0
+    prepared(source)
+    return source, target
+
+
+def ok(*args: str, cwd: Path) -> Result:
+    result = ctx(*args, cwd=cwd)
+    assert result.status == 0, result.err
+    return result
+
+
+def code_of(*args: str, cwd: Path) -> str:
+    result = ctx(*args, "--json", cwd=cwd)
+    assert result.status != 0
+    return str(json.loads(result.err.splitlines()[-1])["error"]["code"])
+
+
+def test_a_version_goes_through_a_file_and_is_listed_shown_verified_and_kept(stores: tuple[Path, Path]) -> None:
+    source, target = stores
+    assert "new runs get it in prod" in ok("export", PACK, "-o", "pack.json", cwd=source).out
+    assert "already exists" in ok("export", PACK, "-o", "pack.json", cwd=source).out
+    file = str(source / "pack.json")
+    refused = ctx("import", file, cwd=target)
+    assert (refused.status, FOUNDER in refused.err, "trust_root_missing" in refused.err) == (11, True, True)
+    assert "mirrored" in ok("import", file, "--trust-root", FOUNDER, cwd=target).out
+    assert "already mirrored" in ok("import", file, cwd=target).out
+    assert "mirrored from contextplane.registry/" in ok("packs", cwd=target).out
+    (listed,) = json.loads(ok("packs", "--json", cwd=target).raw)["mirrored"]
+    assert (listed["ref"], listed["pinned_in"], listed["problem"]) == (PACK, ["prod"], None)
+    assert "mirrored    from contextplane.registry/" in ok("show", PACK, cwd=target).out
+    assert json.loads(ok("show", PACK, "--json", cwd=target).raw)["digest"] == listed["digest"]
+    assert "verified" in ok("verify", PACK, cwd=target).out
+    ok("gc", "--grace", "0s", cwd=target)
+    ok("fsck", cwd=target)
+    assert "verified" in ok("verify", PACK, cwd=target).out
+
+
+def test_acts_on_a_mirrored_version_are_refused(stores: tuple[Path, Path]) -> None:
+    source, target = stores
+    ok("pull", str(source), PACK, "--trust-root", FOUNDER, cwd=target)
+    key = key_file(target, "root")
+    with at_office(target) as here:
+        here.trust("root", "owner")
+    for act in (
+        ("pin", "prod", PACK),
+        ("revoke", PACK, "--reason", "x", "--yes"),
+        ("deprecate", PACK, "--reason", "x"),
+        ("review", PACK, "--role", "security", "--approve", "--reason", "x", "--yes"),
+    ):
+        assert code_of(*act, "--key", key, cwd=target) == "version_is_mirrored", act
+
+
+def test_push_and_pull_between_folders(stores: tuple[Path, Path]) -> None:
+    source, target = stores
+    assert code_of("push", str(target), PACK, cwd=source) == "trust_root_missing"
+    assert "mirrored" in ok("push", str(target), "ctxpack.support@prod", "--trust-root", FOUNDER, cwd=source).out
+    assert "already mirrored" in ok("pull", str(source / ".ctx"), PACK, cwd=target).out
+    assert code_of("pull", str(source), "ctxpack.support@9.9.9", cwd=target) == "version_not_found"
+
+
+def test_options_that_do_not_belong_together(stores: tuple[Path, Path]) -> None:
+    source, _ = stores
+    assert ctx("export", PACK, "ctxpack.support@1.0.0", "-o", "x", cwd=source).status == 2
+    assert ctx("export", "3fa9", "-o", "x", "--since", "3", cwd=source).status == 2
+    assert ctx("export", PACK, "-o", "x", "--since", "-3", cwd=source).status == 2
+    assert ctx("export", PACK, "-o", ".ctx/x", cwd=source).status != 0
+    (source / "other.json").write_text("{}")
+    assert code_of("export", PACK, "-o", "other.json", cwd=source) == "archive_target_exists"
