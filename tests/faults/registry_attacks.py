@@ -352,12 +352,11 @@ DRAFTS = (
         (refuses(REVIEW_NEXT, frozenset({"artifact_ambiguous"})),),
     ),
     Attack(
-        "the row of a draft is removed, and nobody is told",
+        "the row of a draft is removed",
         "W",
         (record("draft", "1.2.0", NARROWER), record("second", "1.2.0", by="arch")),
         (remove_draft_row,),
         (finds_damage(),),
-        "fsck does not miss the row of a draft",
     ),
 )
 

@@ -275,6 +275,10 @@ def compare_objects(view: View) -> Iterator[tuple[str, str]]:
                 yield str(digest), f"{stream} names it, and nothing keeps it"
             elif recorded is None or recorded.kind != kind or not recorded.traced:
                 yield str(digest), f"{stream} names it as {kind}, and the index does not"
+            elif isinstance(change, Drafted):
+                ref = f"{change.id}@{change.version}"
+                if roots.get(draft_root(ref, digest)) != digest:
+                    yield str(digest), f"{stream} records it as a draft of {ref}, and the index does not"
 
 
 def compare_ends(view: View, newest: VerifiedCheckpoint | None) -> Iterator[AuditProblem]:
