@@ -202,9 +202,9 @@ def _load_published(
         if "@" in args.pack:
             ref = PackRef.parse(args.pack)
         else:
-            from contextplane.app.registry.resolve import pinned_version
+            from contextplane.app.registry.mirror import find_pinned_version
 
-            ref = pinned_version(session, args.pack, args.environment)
+            ref = find_pinned_version(session, args.pack, args.environment)
             chosen_by = f"{clean(args.environment)} pins"
             output.note(f"{chosen_by} {ref}")
             case = pin_request(case, ref)

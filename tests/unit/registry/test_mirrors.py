@@ -14,6 +14,7 @@ from contextplane.app.registry.mirror import (
     ExportedBundle,
     acting_error,
     export_version,
+    find_pinned_version,
     import_bundle,
     known_size,
     list_mirrors,
@@ -264,6 +265,17 @@ def test_a_bundle_that_hides_a_revocation_is_old(pair: Pair) -> None:
     pair.source.clock.moment = pair.source.clock.moment.replace(day=3)
     compiled(pair.target)  # as it was then
     assert code(lambda: compiled(pair.target, max_age=3600)) == "registry_frozen"
+
+
+def test_the_newest_bundle_says_what_an_environment_pins(pair: Pair) -> None:
+    assert code(lambda: find_pinned_version(pair.target.desk, REF.pack_id, "staging")) == "pin_not_found"
+    assert pair.take(pair.export().data) == "ok"
+    assert find_pinned_version(pair.target.desk, REF.pack_id, "staging") == REF
+    newer = pair.source.release(version("1.1.0", NARROWER))
+    pair.source.pin("staging", newer)
+    assert pair.take(pair.export(str(newer)).data) == "ok"
+    assert find_pinned_version(pair.target.desk, REF.pack_id, "staging") == newer
+    assert code(lambda: find_pinned_version(pair.target.desk, REF.pack_id, "prod")) == "pin_not_found"
 
 
 def test_an_environment_that_was_not_exported_is_named(pair: Pair) -> None:

@@ -172,7 +172,7 @@ class CommandSigner:
 
     def _invalid(self, problem: str) -> SignerResponseInvalid:
         return SignerResponseInvalid(
-            f"its response is not valid: {problem}", at=self._at, hint="docs/trust.md describes the protocol"
+            f"its response is not valid: {problem}", at=self._at, hint="docs/signers.md describes the protocol"
         )
 
 

@@ -8,20 +8,21 @@ A mirrored version can be resolved, run and shown. No act on it is possible here
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import ClassVar
 
 from msgspec.structs import replace
 
 from contextplane.adapters.files.client_state import MirrorMemory, StoreMemory
-from contextplane.app.registry.resolve import judgement, resolve_request
+from contextplane.app.registry.resolve import judgement, pinned_version, resolve_request
 from contextplane.app.registry.session import RegistrySession
 from contextplane.app.trust_root import TrustRootNotStored
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest, PackRef
-from contextplane.model.timestamp import Timestamp
+from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Transaction
 from contextplane.registry.artifacts import Candidate, read_artifact
@@ -30,6 +31,7 @@ from contextplane.registry.bundle import (
     BundleRecorder,
     MirroredRelease,
     OpenBundle,
+    RegistryBundle,
     bundle_bytes,
     open_bundle,
     parse_bundle,
@@ -39,6 +41,7 @@ from contextplane.registry.bundle_trust import check_bundle_age, check_bundle_ro
 from contextplane.registry.errors import ArtifactUnknown, VersionUnknown
 from contextplane.registry.first_format import StoreNotSealed
 from contextplane.registry.open import OpenRegistry, open_registry
+from contextplane.registry.pin_state import PinNotFound
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resolution import CatalogSnapshot, Resolution, ResolvedDocument, ResolveRequest
 from contextplane.registry.resolve import ResolveContext, resolve
@@ -62,6 +65,7 @@ __all__ = [
     "acting_error",
     "export_version",
     "find_mirror",
+    "find_pinned_version",
     "import_bundle",
     "known_size",
     "list_mirrors",
@@ -207,7 +211,7 @@ def import_bundle(session: RegistrySession, data: bytes, root: TrustRoot | None 
     bundle = parse_bundle(data)
     if bundle.origin == session.origin:
         raise BundleInvalid("it is of this store", at=bundle.ref, hint="its registry has the version already")
-    opened = open_bundle(bundle, session.keys.check)
+    opened = _open_bundle(session, bundle)
     memory = _mirror_memory(session, bundle.origin)
     check_bundle_root(opened, root or _trust_root(session, memory), session.keys.check)
     check_bundle_age(opened, _newest_known(memory))
@@ -240,14 +244,33 @@ def known_size(session: RegistrySession, origin: str, root: TrustRoot | None = N
     return 0 if seen is None else seen.size
 
 
+def _open_bundle(session: RegistrySession, bundle: RegistryBundle) -> OpenBundle:
+    with _bundle_errors():
+        return open_bundle(bundle, session.keys.check)
+
+
 def _read_mirrored(session: RegistrySession, opened: OpenBundle) -> MirroredRelease:
-    return read_release(
-        opened.bundle.version,
-        opened.bundle.environments,
-        snapshot=opened.snapshot,
-        trust_context=_trust_context(session, opened),
-        judgement=judgement(session, anew=True),
-    )
+    with _bundle_errors():
+        return read_release(
+            opened.bundle.version,
+            opened.bundle.environments,
+            snapshot=opened.snapshot,
+            trust_context=_trust_context(session, opened),
+            judgement=judgement(session, anew=True),
+        )
+
+
+@contextmanager
+def _bundle_errors() -> Iterator[None]:
+    """Replace the hints of errors within the block: a catalog can be repaired, a bundle cannot."""
+    try:
+        yield
+    except ContextPlaneError as error:
+        if error.family == "untrusted":
+            error.hint = (
+                "do not trust this file; ask for a new one: 'ctx export id@X.Y.Z -o FILE' where it is published"
+            )
+        raise
 
 
 def _trust_context(session: RegistrySession, opened: OpenBundle) -> TrustContext:
@@ -346,7 +369,7 @@ def _open_stored(session: RegistrySession, name: str, digest: Digest) -> OpenBun
         raise MirrorReplaced(
             "another bundle is here than the one that was imported", at=name.rpartition("/")[2], hint=_HINT
         )
-    opened = open_bundle(bundle, session.keys.check)
+    opened = _open_bundle(session, bundle)
     check_bundle_root(opened, _trust_root(session, memory), session.keys.check)
     return opened
 
@@ -371,6 +394,24 @@ def resolve_published(
     return resolve(request, opened.snapshot, context)
 
 
+def find_pinned_version(session: RegistrySession, pack_id: str, environment: str) -> PackRef:
+    """Return the version of a pack that an environment pins, here or, if it pins none here, in a mirror.
+
+    Of several mirrored versions it is the one whose checkpoint is the newest: the others are older states.
+    """
+    try:
+        return pinned_version(session, pack_id, environment)
+    except PinNotFound:
+        pinned = [
+            (mirror.time or NO_TIME, mirror.ref)
+            for mirror in list_mirrors(session, pack_id)
+            if mirror.release is not None and environment in mirror.release.pinned_in
+        ]
+        if not pinned:
+            raise
+        return max(pinned)[1]
+
+
 def _check_covered(session: RegistrySession, request: ResolveRequest, opened: OpenBundle) -> None:
     """Refuse a request for which the bundle has no proofs, and say what is missing."""
     environments = opened.bundle.environments
@@ -380,10 +421,10 @@ def _check_covered(session: RegistrySession, request: ResolveRequest, opened: Op
             at=str(request.refs[0]),
             hint=f"export it with --environment {request.environment}, and import it again",
         )
-    published = _read_mirrored(session, opened).published
-    catalogs = {PackRef(catalog.id, catalog.version) for catalog in published.catalogs}
-    for ref in request.refs[1:]:
-        if ref not in catalogs:
+    others = request.refs[1:]
+    named = _read_mirrored(session, opened).published.catalogs if others else ()
+    for ref in others:
+        if ref not in {PackRef(catalog.id, catalog.version) for catalog in named}:
             raise MirrorIncomplete(
                 f"it was published without {ref}, which is not in the bundle",
                 at=str(request.refs[0]),

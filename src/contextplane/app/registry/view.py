@@ -153,14 +153,16 @@ def version_history(session: RegistrySession, ref: PackRef) -> tuple[VerifiedEve
 
 
 def find_artifact(session: RegistrySession, ref: PackRef) -> Candidate:
-    """Return the artifact of a version: the published one, else its draft, if there is exactly one.
-
-    A version that only another store has is read from its mirror.
-    """
+    """Return the artifact of a version: the published one, else its draft, if there is exactly one."""
     with session.read() as reader:
         version = reader.version(ref)
+    return session.artifact(version.digest if version.is_published else _draft_digest(session, ref))
+
+
+def _find_artifact_or_mirror(session: RegistrySession, ref: PackRef) -> Candidate:
+    """Return the artifact of a version of this registry, else of one that is mirrored here."""
     try:
-        return session.artifact(version.digest if version.is_published else _draft_digest(session, ref))
+        return find_artifact(session, ref)
     except VersionUnknown:
         mirrored = mirrored_artifact(session, ref)
         if mirrored is None:
@@ -197,12 +199,12 @@ def _signing_key_ids(session: RegistrySession, envelope: str, issuer: Issuer | N
 
 
 def read_version(session: RegistrySession, name: str) -> NamedFile:
-    """Read a version of the registry, its only draft, or a draft by its digest, in canonical form."""
+    """Read a version, its only draft, or a draft by its digest, in canonical form. It may be mirrored."""
     from contextplane.app.registry.release import find_candidate
     from contextplane.authoring.source_file import require_pack
 
     if name.startswith("sha256:") and "@" not in name:
         _, artifact = find_candidate(session, name)
     else:
-        artifact = find_artifact(session, session.named_version(name))
+        artifact = _find_artifact_or_mirror(session, session.named_version(name))
     return require_pack(NamedFile(path=str(artifact.ref), file=read_json_file(artifact.data)))

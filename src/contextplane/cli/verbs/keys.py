@@ -6,7 +6,7 @@
   public            print the public key of the key that would sign, as PEM, for an owner to trust.
   list              list the trusted keys with their roles and times, and the keys stored here.
   trust KEY         trust a key for an issuer, or change its roles or times. --role lists all its roles; options that
-                    are left out keep their values. --threshold sets how many keys must sign. A second issuer needs
+                    are left out keep their values. --threshold sets how many people must sign. A second issuer needs
                     --new-issuer, because its name may be a misspelt one. --owners sets how many owners must agree
                     to a change of the keyring; it needs no KEY.
   rotate OLD NEW    replace OLD by NEW. Both are valid for --overlap days. NEW ends when OLD would have ended, or at
@@ -16,9 +16,10 @@
   propose WHAT ...  write trust, rotate or revoke to -o FILE instead of doing it, for other owners to approve.
   approve FILE      show a proposal, and add your signature to it. When enough owners have signed, it is done.
 
-Roles are owner (changes the keyring), publisher, operator, the reviewer roles architecture, security, data and
-evaluation, tenant:<tenant_id>, and the owner_role of any decision. Every change signs the registry again, so a revoked
-key cannot backdate an act.
+Roles are owner (changes the keyring), log (signs the log; every act takes it beside its own role), publisher, operator,
+the reviewer roles architecture, security, data and evaluation, and the owner_role of any decision. An operator acts for
+its own tenant; tenant:<tenant_id> and environment:<name> add others. Every change signs the registry again, so a
+revoked key cannot backdate an act.
 
 KEY is the name of a key, a PEM file of a public key, or the first digits of a trusted key's id. An owner's
 key signs changes: --key, else CTX_SIGNER (command:PROGRAM ARGS, or pkcs11:MODULE?token=LABEL&object=LABEL), else
@@ -31,7 +32,7 @@ Examples:
   ctx keys new bob --standalone -o bob.key                    create a key where there is no store
   ctx keys public --key ./bob.key                              print the public key of the key that signs
   ctx keys list                                               show who is trusted
-  ctx keys trust bob --issuer acme --role security --role log  trust another key
+  ctx keys trust bob --issuer acme --role data --role log     trust another key
   ctx keys rotate bob carol --overlap 30                      replace a key
   ctx keys revoke carol --reason "laptop lost"                stop trusting a key
   ctx keys propose trust --owners 2 -o two.json --key alice   propose that two owners must agree
@@ -95,7 +96,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--from", dest="since", metavar="TIME", type=_moment, help="trust, revoke: the first time it applies"
     )
     parser.add_argument("--until", metavar="TIME", type=_moment, help="trust, rotate: the time at which it ends")
-    parser.add_argument("--threshold", metavar="N", type=_number_to(_MOST_KEYS), help="trust: how many keys must sign")
+    parser.add_argument("--threshold", metavar="N", type=_number_to(_MOST_KEYS), help="trust: how many people must sign")
     parser.add_argument(
         "--owners",
         metavar="N",
