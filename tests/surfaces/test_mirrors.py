@@ -1,13 +1,19 @@
 """`ctx export|import` of a published version, `ctx push|pull`, and what the receiving store does with it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from contextplane.registry.bundle import RegistryBundle
 from tests.surfaces.commands import Result, ctx
 from tests.surfaces.registries import at_office, key_file, prepared
+from tests.unit.compiler.case_files import SHOWN
+from tests.unit.compiler.scenario import put
 from tests.unit.trust.world import key_of
+
+PAGE = (Path(__file__).parents[2] / "docs" / "mirrors.md").read_text(encoding="utf-8")
 
 PACK = "ctxpack.support@1.1.0"
 FOUNDER = key_of("root").public_key.key_id
@@ -86,3 +92,26 @@ def test_options_that_do_not_belong_together(stores: tuple[Path, Path]) -> None:
     assert ctx("export", PACK, "-o", ".ctx/x", cwd=source).status != 0
     (source / "other.json").write_text("{}")
     assert code_of("export", PACK, "-o", "other.json", cwd=source) == "archive_target_exists"
+
+
+def test_the_command_compiles_a_mirrored_version_to_the_same_hash(stores: tuple[Path, Path]) -> None:
+    source, target = stores
+    ok("pull", str(source), PACK, "--trust-root", FOUNDER, cwd=target)
+    request = put(SHOWN, {"/request/context_pack_refs": [PACK]})
+    answers = []
+    for folder in stores:
+        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        named = ok("compile", PACK, "--environment", "prod", "--request", "request.json", "--json", cwd=folder)
+        pinned = ok(
+            "compile", "ctxpack.support", "--environment", "prod", "--request", "request.json", "--json", cwd=folder
+        )
+        answers += [json.loads(named.raw), json.loads(pinned.raw)]
+    assert answers.count(answers[0]) == len(answers)
+
+
+def test_the_page_has_every_member_of_a_bundle_and_every_code(tmp_path: Path) -> None:
+    table = PAGE.partition("## The file")[2]
+    assert {*re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)} == {*RegistryBundle.__struct_fields__}
+    codes = re.findall(r"\(`([a-z]+_[a-z_]+)`\)", PAGE)
+    assert len(codes) > 8
+    assert [code for code in codes if ctx("explain", code, cwd=tmp_path).status != 0] == []

@@ -118,6 +118,26 @@ def test_overlays_and_the_version_before_come_along(pair: Pair) -> None:
 
 
 def test_a_catalog_that_a_pack_was_published_with_comes_along(pair: Pair) -> None:
+    here, catalog = pair.source, pair.source.release(CATALOG)
+    here.pin("staging", catalog)
+    acted = here.record(version("1.1.0", NARROWER), catalogs=(catalog,))
+    target = str(acted.digest)
+    here.review_all(target, acted.missing)
+    here.sign(target)
+    here.publish(target)
+    here.pin("staging", acted.ref)
+    assert pair.take(pair.export(str(acted.ref)).data) == "ok"
+    request = case(request__context_pack_refs=[str(acted.ref), str(catalog)])
+
+    def compile_in(office_: Office) -> object:
+        return source_from_registry(office_.desk, acted.ref, request, "staging", max_age=None).compile(request)
+
+    assert compile_in(pair.target) == compile_in(here)
+    request = case(request__context_pack_refs=[str(acted.ref), "catalog.other@1.0.0"])
+    assert code(lambda: compile_in(pair.target)) == "mirror_incomplete"
+
+
+def test_a_catalog_is_mirrored_by_itself_too(pair: Pair) -> None:
     catalog = pair.source.release(CATALOG)
     pair.source.pin("staging", catalog)
     assert pair.take(pair.export(str(catalog)).data) == "ok"
