@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
 from contextplane.model.keys import LOG, OWNER, Issuer, PublicKey, TrustedKey
-from contextplane.model.timestamp import NO_TIME, Timestamp
+from contextplane.model.timestamp import NO_TIME, InvalidTimestamp, Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.trust.dsse import MAX_SIGNATURES, Envelope, decode_base64
@@ -327,7 +327,10 @@ class TrustedKeys(Value, frozen=True):
                 f"event {event.seq} does not follow event {self.seq}", hint="events were changed or left out"
             )
         self._check_origin(event)
-        at = Timestamp.parse(event.at)
+        try:
+            at = Timestamp.parse(event.at)
+        except InvalidTimestamp as error:
+            raise KeyringEventInvalid(error.message, hint="restore the catalog from a copy") from error
         if at < self.as_of:
             raise ClockWentBackwards(
                 f"a change at {at}, after one at {self.as_of}", hint="set the clock of the machine that writes"

@@ -10,7 +10,12 @@ from contextplane.model.catalog import Event
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.keys import Signer
 from contextplane.trust.keyring import TrustedKeys, sign_change
-from contextplane.trust.keyring_events import Change
+from contextplane.trust.keyring_events import (
+    Change,
+    KeyringEvent,
+    KeyringEventInvalid,
+    sign_keyring_event,
+)
 from contextplane.trust.keyring_stream import STREAM, append_change, follow_keyring
 from tests.support.cases import cases
 from tests.unit.trust.world import CHECK, day, key_of, keyring, memory_catalog, revoke, rotate, threshold, trust
@@ -257,3 +262,10 @@ def test_no_bit_of_an_event_can_be_changed(which: int, data: st.DataObject) -> N
         return
     # A hint is not signed: the fold may pass, but then it says the same, and a client that knows better notices.
     assert fold(events).issuers == fold(EVENTS).issuers
+
+
+def test_an_event_of_no_time_is_no_event_whoever_signed_it() -> None:
+    keys = keyring()
+    event = KeyringEvent(seq=2, previous=keys.head, at="yesterday", change=trust(key_of("bob"), "acme"))
+    with pytest.raises(KeyringEventInvalid):
+        keys.after(sign_keyring_event(event, key_of("root")), CHECK)

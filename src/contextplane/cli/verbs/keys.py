@@ -96,7 +96,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--from", dest="since", metavar="TIME", type=_moment, help="trust, revoke: the first time it applies"
     )
     parser.add_argument("--until", metavar="TIME", type=_moment, help="trust, rotate: the time at which it ends")
-    parser.add_argument("--threshold", metavar="N", type=_number_to(_MOST_KEYS), help="trust: how many people must sign")
+    parser.add_argument(
+        "--threshold", metavar="N", type=_number_to(_MOST_KEYS), help="trust: how many people must sign"
+    )
     parser.add_argument(
         "--owners",
         metavar="N",
