@@ -9,8 +9,10 @@ import pytest
 from contextplane.cli.table import VERBS
 from tests.support.cases import cases
 from tests.surfaces.commands import ctx, ctx_subprocess
-from tests.surfaces.registries import pack_file, prepared
+from tests.surfaces.registries import at_office, key_file, pack_file, prepared
 from tests.surfaces.sample import REPORT, Store, one_error_line
+from tests.unit.registry.desk import ISSUER
+from tests.unit.trust.world import key_of
 
 NAMES = [verb.name for verb in VERBS]
 REFUSED = ("promote", "rollback", "unpin")  # the one can only refuse yet, the others only once do what they are asked
@@ -36,6 +38,9 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Store:
     (store.folder / "draft.json").write_bytes(text)
     assert ctx("finalize", "draft.json", cwd=store.folder).status == 0
     prepared(store.folder)
+    key_file(store.folder, "wit")
+    with at_office(store.folder) as here:
+        here.change_keys(here.desk.keys.key_trust(key_of("wit").public_key, ISSUER, roles=("witness",)))
     unwanted = pack_file(store.folder, "unwanted.json", "7.0.0")
     assert ctx("lint", unwanted, "--record", "--key", "./author.pem", cwd=store.folder).status == 0
     return store
@@ -61,7 +66,7 @@ QUIETLY = {
     "import": r"ctx://[0-9a-f]{64}\n",
     "check": r"([2-8]\. (failed|undecided) .*\n   .*\n)+",
     "search": r"(ctx://[0-9a-f]{64}:\S+\n)+",
-    "keys": r"([0-9a-f]{64}\n){8}",
+    "keys": r"([0-9a-f]{64}\n){9}",
     "packs": r"(ctxpack\.support@1\.[0-3]\.0\n){4}(ctxpack\.support@5\.0\.0\n)?",
 }
 
@@ -92,6 +97,7 @@ VERB_LINES = {
     "import": ["import", "archive.tar"],
     "handoff": ["handoff", "list"],
     "keys": ["keys", "list"],
+    "witness": ["witness", "--key", "./wit.pem"],
     "review": [
         *("review", "ctxpack.support@3.0.0", "--role", "security", "--approve"),
         *("--reason", "it is sound", "--yes", "--key", "./sec.pem"),

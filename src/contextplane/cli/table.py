@@ -26,6 +26,7 @@ _TABLE = {
     },
     "Trust": {
         "keys": "create keys, and manage who may sign",
+        "witness": "cosign the registry, as a witness",
     },
     "Release": {
         "review": "approve or reject an artifact, in a role",
@@ -103,6 +104,8 @@ def _load(name: str) -> VerbModule:  # noqa: C901, PLR0912, PLR0915  one branch 
             from contextplane.cli.verbs import golden as verb
         case "keys":
             from contextplane.cli.verbs import keys as verb
+        case "witness":
+            from contextplane.cli.verbs import witness as verb
         case "review":
             from contextplane.cli.verbs import review as verb
         case "sign":

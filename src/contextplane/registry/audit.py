@@ -42,7 +42,7 @@ from contextplane.registry.events import (
     VerifiedEvent,
     kind_of,
 )
-from contextplane.registry.log_audit import AuditProblem, AuditProblems, CheckpointAudit, TreeAudit
+from contextplane.registry.log_audit import AuditProblem, AuditProblems, CheckpointAudit, TreeAudit, audit_cosignatures
 from contextplane.registry.open import RegistryView
 from contextplane.registry.reader import RegistryReader, SubjectState, initial_state
 from contextplane.registry.stream_heads import StreamCut
@@ -307,6 +307,7 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     trees.compare(view, problems)
     # (6) the checkpoints, (7) and the newest of them
     newest, doubtful = checkpoints.compare(trees, events.times)
+    audit_cosignatures(streams, keyrings, check, problems)
     with problems.collect(LOG):
         if newest is not None or not doubtful:
             check_continuity(streams, view.marks, newest, seen)

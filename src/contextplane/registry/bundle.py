@@ -44,6 +44,7 @@ from contextplane.registry.resolution import CatalogSnapshot, RegistrySnapshot, 
 from contextplane.registry.stream_heads import HeadNodesView, StreamHeads, node_name
 from contextplane.registry.streams import (
     CHECKPOINTS,
+    COSIGNATURES,
     LOG,
     SUBJECTS,
     TREE,
@@ -80,7 +81,7 @@ MAX_BUNDLE_BYTES = 64 * 1024 * 1024
 _MOST_ENVIRONMENTS = 64
 _HINT = "ask for a new file: 'ctx export id@X.Y.Z -o FILE' in the store that has it"
 _LEVEL = re.compile(re.escape(f"tree/{TREE}/") + r"([0-9]{2})")
-_KINDS = {KEYRING_STREAM: "keyring_changed", LOG: "entry"}
+_KINDS = {KEYRING_STREAM: "keyring_changed", LOG: "entry", COSIGNATURES: "cosignature"}
 
 
 class BundleInvalid(ContextPlaneError):
@@ -220,7 +221,7 @@ class BundleRecorder:
                 after=after, events=tuple(event.body.decode() for event in self._streams.read(name, after=after))
             )
             for name, after in sorted(self._read_after.items())
-            if name in {LOG, KEYRING_STREAM} or name.startswith(SUBJECTS)
+            if name in {LOG, KEYRING_STREAM, COSIGNATURES} or name.startswith(SUBJECTS)
         }
         nodes = [BundleNode(level=level, index=index, hash=text) for (level, index), text in self._tree.items()]
         return RegistryBundle(
@@ -387,6 +388,7 @@ def read_release(
             for overlay in pins.overlays:
                 admit_version(ref_of(overlay))
     newest = snapshot.newest()
+    snapshot.witnesses()  # a run asks for them
     if newest is not None:
         for event in events:
             prove_event(event, newest.checkpoint, snapshot)

@@ -4,7 +4,7 @@ An audit collects all problems instead of stopping at the first one.
 """
 
 from collections.abc import Container, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from contextplane.errors import ContextPlaneError
@@ -15,16 +15,19 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.authority import KeyringHistory
+from contextplane.registry.cosignatures import read_cosignature
 from contextplane.registry.first_format import first_format_root
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.open import RegistryView
 from contextplane.registry.stream_heads import HeadsDamaged, HeadTree, MemoryHeadNodes
 from contextplane.registry.streams import (
     CHECKPOINTS,
+    COSIGNATURES,
     TREE,
 )
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import (
+    Checkpoint,
     CheckpointInvalid,
     LogRewritten,
     LogRolledBack,
@@ -32,6 +35,7 @@ from contextplane.trust.checkpoint import (
     NoteUnsigned,
     open_checkpoint,
 )
+from contextplane.trust.cosignature import CosignatureInvalid
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
 from contextplane.trust.merkle import Frontier, TreeDamaged, leaf_hash, level_name
@@ -43,7 +47,7 @@ from contextplane.trust.merkle_log import (
     VerifiedCheckpoint,
 )
 
-__all__ = ["AuditProblem", "AuditProblems", "CheckpointAudit", "SignedRoots", "TreeAudit"]
+__all__ = ["AuditProblem", "AuditProblems", "CheckpointAudit", "SignedRoots", "TreeAudit", "audit_cosignatures"]
 
 
 class AuditProblem(Value, frozen=True):
@@ -255,6 +259,33 @@ class CheckpointAudit:
             checkpoint = open_checkpoint(note, origin=self._origin, keys=keys, check=self._check)
             return VerifiedCheckpoint(checkpoint=checkpoint, note=note)
         return None
+
+
+def audit_cosignatures(
+    streams: StreamsView, keyrings: KeyringHistory, check: SignatureCheck, problems: AuditProblems
+) -> None:
+    """Report every cosignature that no key of the keyring made for a checkpoint of this log."""
+    keys = {key.key for issuer in keyrings.now.issuers for key in issuer.keys}
+    texts: dict[int, set[str]] = {}
+    for number, stored in enumerate(streams.read(COSIGNATURES), 1):
+        with problems.collect(f"{COSIGNATURES}@{stored.seq}"):
+            if stored.seq != number:
+                raise CosignatureInvalid("one before it is missing")
+            size, cosignature = read_cosignature(stored)
+            texts = texts or _checkpoint_texts(streams)
+            if not any(cosignature.holds(text, key, check) for text in texts.get(size, ()) for key in keys):
+                raise CosignatureInvalid("no trusted key made it for a checkpoint of this log")
+
+
+def _checkpoint_texts(streams: StreamsView) -> dict[int, set[str]]:
+    """The texts of all checkpoints that can be read, by size."""
+    texts: dict[int, set[str]] = {}
+    for stored in streams.read(CHECKPOINTS):
+        with suppress(ContextPlaneError):
+            note, _ = REGISTRY_LOG.read_note(stored.body)
+            text = note.decode().rpartition("\n\n")[0] + "\n"
+            texts.setdefault(Checkpoint.parse(text).size, set()).add(text)
+    return texts
 
 
 def _check_order(before: VerifiedCheckpoint | None, verified: VerifiedCheckpoint) -> None:

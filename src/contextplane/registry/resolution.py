@@ -26,6 +26,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import Keyring
+from contextplane.registry.cosignatures import Witnesses, count_witnesses
 from contextplane.registry.events import VerifiedEvent
 from contextplane.registry.log import event_entry
 from contextplane.registry.merge import MergedPart
@@ -188,6 +189,10 @@ class RegistrySnapshot(Protocol):
         """The newest checkpoint, verified; None while nothing was ever written."""
         ...
 
+    def witnesses(self) -> Witnesses:
+        """Who cosigned the newest checkpoint, and how many must have."""
+        ...
+
     def inclusion(self, entry: int, size: int) -> Path:
         """The inclusion proof of an entry in the first `size` entries of the log."""
         ...
@@ -244,6 +249,12 @@ class CatalogSnapshot:
 
     def newest(self) -> VerifiedCheckpoint | None:
         return self._newest
+
+    def witnesses(self) -> Witnesses:
+        keys, newest = self._reader.keyrings.now, self._newest
+        if not keys.witnesses or newest is None:
+            return Witnesses(required=keys.witnesses)
+        return count_witnesses(self._reader.streams, newest, keys, self._reader.check)
 
     def inclusion(self, entry: int, size: int) -> Path:
         return inclusion_proof(self._nodes, entry, size)

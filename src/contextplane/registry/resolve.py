@@ -6,7 +6,7 @@
     11   it is pinned in this environment, if it is for new traffic      _check_pinned
     12   overlays are admitted like packs, and only constrain            _overlay, authoring/overlay
     13   every event that this depends on is in the log under its newest checkpoint, which is neither older than one
-         seen before, nor stale
+         seen before, nor stale, and which enough witnesses cosigned
 
 It reads a snapshot and no clock. Nothing is cached here: `resolution.ResolutionCache` does that.
 """
@@ -23,6 +23,7 @@ from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
 from contextplane.registry.admit import AdmittedDocument, ArtifactMismatch, admit
 from contextplane.registry.claims import ClaimsJudgement
+from contextplane.registry.cosignatures import CheckpointNotWitnessed, Witnesses
 from contextplane.registry.errors import WrongKind
 from contextplane.registry.events import Pin, VerifiedEvent
 from contextplane.registry.merge import MergeInput, merge_documents
@@ -239,6 +240,7 @@ class _Resolver(Value, frozen=True):
             raise CheckpointMissing("there is no checkpoint of the log", at=CHECKPOINTS)
         environment = self._environment()
         self._refuse_stale(newest, environment)
+        self._refuse_unwitnessed(newest)
         seen, shown = self.context.seen, newest.checkpoint
         proof = () if seen is None or seen.size > shown.size else self.snapshot.consistency(seen.size, shown.size)
         advance_checkpoint(seen, shown, proof)
@@ -275,6 +277,16 @@ class _Resolver(Value, frozen=True):
                 f"the newest checkpoint is of {newest.time}, {age} seconds ago, and {max_age} are allowed",
                 at=CHECKPOINTS,
                 hint="ask the operator: 'ctx verify --registry --sign' signs a new one",
+            )
+
+    def _refuse_unwitnessed(self, newest: VerifiedCheckpoint) -> None:
+        """Refuse a checkpoint for new traffic that fewer witnesses cosigned than the keyring asks for."""
+        witnesses = self.snapshot.witnesses() if self.is_new else Witnesses()
+        if witnesses.missing:
+            raise CheckpointNotWitnessed(
+                f"{witnesses.people} witnesses cosigned the checkpoint of {newest.time}, and {witnesses.required} must",
+                at=CHECKPOINTS,
+                hint="ask a witness to run 'ctx witness --key KEY'",
             )
 
 

@@ -41,6 +41,8 @@ __all__ = [
     "inclusion_text",
     "open_checkpoint",
     "open_note",
+    "parse_signature_line",
+    "signature_line",
     "signed_checkpoint",
     "signed_note",
 ]
@@ -101,7 +103,7 @@ def open_note(note: bytes, keys: Sequence[NoteKey], check: SignatureCheck) -> st
     by_hint = {(key.name, key.hash): key for key in keys}
     is_signed = False
     for line in lines:
-        name, value = _parse_signature_line(line)
+        name, value = parse_signature_line(line)
         key = by_hint.get((name, value[:_KEY_HASH_SIZE]))
         if key is None:
             continue
@@ -127,7 +129,15 @@ def _split_note(note: bytes) -> tuple[str, list[str]]:
     return text + "\n", lines
 
 
-def _parse_signature_line(line: str) -> tuple[str, bytes]:
+def signature_line(name: str, data: bytes) -> str:
+    """Format a line of a signature, without its newline. `data`: the hash of the key, and the signature."""
+    if not _is_name(name):
+        raise NoteInvalid("a name has no space and no plus")
+    return f"{_MARK}{name} {encode_base64(data)}"
+
+
+def parse_signature_line(line: str) -> tuple[str, bytes]:
+    """Read a line of a signature: a name, the hash of the key and the signature."""
     mark, name, value = line[: len(_MARK)], *line[len(_MARK) :].partition(" ")[::2]
     try:
         data = decode_base64(value, at=name[:80])

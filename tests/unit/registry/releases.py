@@ -19,6 +19,7 @@ from contextplane.ports.objects import ObjectNotFound
 from contextplane.registry.artifact_state import REQUIRED_REVIEWS
 from contextplane.registry.artifacts import ArtifactInvalid, candidate
 from contextplane.registry.claims import ClaimsJudgement
+from contextplane.registry.cosignatures import Witnesses
 from contextplane.registry.events import (
     Approval,
     CatalogReference,
@@ -313,6 +314,9 @@ class Bent:
     def newest(self) -> VerifiedCheckpoint | None:
         newest = self._snapshot.newest()
         return self._answers["newest"](newest) if "newest" in self._answers else newest
+
+    def witnesses(self) -> Witnesses:
+        return self._snapshot.witnesses()
 
     def inclusion(self, entry: int, size: int) -> tuple[bytes, ...]:
         path = self._snapshot.inclusion(entry, size)

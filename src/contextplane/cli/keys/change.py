@@ -24,7 +24,7 @@ from contextplane.app.registry.keys import KeyStore
 from contextplane.app.registry.local_keys import create_standalone_key
 from contextplane.cli.exit import OK
 from contextplane.cli.keys.session import PassphraseSource
-from contextplane.cli.keys.show import key_label, owners_text
+from contextplane.cli.keys.show import key_label, owners_text, witnesses_text
 from contextplane.cli.output import CommandOutput, clean, format_second
 from contextplane.cli.parser import Usage
 from contextplane.model.keys import LOG, OWNER, WITNESS
@@ -96,10 +96,8 @@ def change_keys(key_store: KeyStore, args: Namespace, output: CommandOutput) -> 
     keyring = key_store.apply(changes, signer)
     names = key_store.names()
     by = f"signed by {key_label(signer.public_key.key_id, names)}"
-    for line in _change_lines(args, key_label(key_id, names), key_id, keyring):
+    for line in (*_change_lines(args, key_label(key_id, names), key_id, keyring), *_threshold_lines(args, keyring)):
         output.line(f"{line}, {by}.")
-    if args.owners is not None:
-        output.line(f"{owners_text(keyring)}, {by}.")
     for line in _owner_role_notes(args.role or ()):
         output.line(line)
     if args.what == "trust" and key_id:
@@ -144,6 +142,14 @@ def _change_lines(args: Namespace, who: str, key_id: str, keyring: TrustedKeys) 
         yield f"Key {who} {changes[args.what]}"
 
 
+def _threshold_lines(args: Namespace, keyring: TrustedKeys) -> Iterator[str]:
+    """Yield the numbers of owners and of witnesses that were set."""
+    if args.owners is not None:
+        yield owners_text(keyring)
+    if args.witnesses is not None:
+        yield witnesses_text(keyring)
+
+
 def _may_write(key_id: str, keyring: TrustedKeys) -> bool:
     """Whether a key may sign the log, which every act needs, or is there for something else."""
     keys = (issuer.key(key_id) for issuer in keyring.issuers)
@@ -175,7 +181,7 @@ def plan_change(key_store: KeyStore, args: Namespace) -> PlannedKeyChange:
     match args.what:
         case "trust":
             _reject_empty_tenant(args.role or ())
-            thresholds = plan_thresholds(owners=args.owners)
+            thresholds = plan_thresholds(owners=args.owners, witnesses=args.witnesses)
             if not args.names:
                 return thresholds
             planned = plan_trust(

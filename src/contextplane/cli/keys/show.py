@@ -14,7 +14,7 @@ from contextplane.cli.store import store_session
 from contextplane.model.keys import Issuer, TrustedKey
 from contextplane.model.timestamp import Timestamp
 
-__all__ = ["key_label", "list_keys", "owners_text", "print_public_key"]
+__all__ = ["key_label", "list_keys", "owners_text", "print_public_key", "witnesses_text"]
 
 _SHOWN = 16
 _COLOR = {"valid": "green", "not_yet_valid": "yellow", "expired": "red", "revoked": "red"}
@@ -52,6 +52,8 @@ def list_keys(key_store: KeyStore, output: CommandOutput) -> int:
                 output.line(_line(key, clean(names.get(key.key.key_id, "-")), widest, now, output))
         if keyring.owner_threshold > 1:
             output.line(f"keyring: {owners_text(keyring)}")
+        if keyring.witnesses:
+            output.line(f"registry: {witnesses_text(keyring)}")
         if others:
             output.line("stored here, not trusted:")
         for key_id in others:
@@ -64,6 +66,7 @@ def list_keys(key_store: KeyStore, output: CommandOutput) -> int:
             "here": [{"name": name, "key_id": key_id, "trusted": key_id in good} for key_id, name in local.items()],
             "as_of": str(keyring.as_of) if keyring.seq else None,
             "owner_threshold": keyring.owner_threshold,
+            "witnesses": keyring.witnesses,
             "owners": len(keyring.people_of(keyring.lasting_owners())),
         }
     )
@@ -74,6 +77,12 @@ def owners_text(keyring: TrustedKeys) -> str:
     """Return how many owners must agree to a change, and of how many people. Linked keys are one person."""
     owners = len(keyring.people_of(keyring.lasting_owners()))
     return f"{keyring.owner_threshold} of {quantity(owners, 'owner')} must agree to a change of the keyring"
+
+
+def witnesses_text(keyring: TrustedKeys) -> str:
+    """Return how many witnesses must cosign the newest checkpoint."""
+    number = {0: "No witness", 1: "1 witness"}.get(keyring.witnesses, f"{keyring.witnesses} witnesses")
+    return f"{number} must cosign the newest checkpoint for new runs"
 
 
 def _threshold_text(issuer: Issuer, now: Timestamp) -> str:

@@ -8,7 +8,8 @@
   trust KEY         trust a key for an issuer, or change its roles or times. --role lists all its roles; options that
                     are left out keep their values. --threshold sets how many people must sign. A second issuer needs
                     --new-issuer, because its name may be a misspelt one. --owners sets how many owners must agree
-                    to a change of the keyring; it needs no KEY.
+                    to a change of the keyring, --witnesses how many witnesses must cosign the newest checkpoint
+                    for new runs ('ctx witness'); both need no KEY.
   rotate OLD NEW    replace OLD by NEW. Both are valid for --overlap days. NEW ends when OLD would have ended, or at
                     --until.
   revoke KEY        end the trust in a key, from --from on. Its earlier signatures stay valid only if a trusted time
@@ -16,10 +17,10 @@
   propose WHAT ...  write trust, rotate or revoke to -o FILE instead of doing it, for other owners to approve.
   approve FILE      show a proposal, and add your signature to it. When enough owners have signed, it is done.
 
-Roles are owner (changes the keyring), log (signs the log; every act takes it beside its own role), publisher, operator,
-the reviewer roles architecture, security, data and evaluation, and the owner_role of any decision. An operator acts for
-its own tenant; tenant:<tenant_id> and environment:<name> add others. Every change signs the registry again, so a
-revoked key cannot backdate an act.
+Roles are owner (changes the keyring), log (signs the log; every act takes it beside its own role), witness (cosigns
+it), publisher, operator, the reviewer roles architecture, security, data and evaluation, and the owner_role of any
+decision. An operator acts for its own tenant; tenant:<tenant_id> and environment:<name> add others. Every change signs
+the registry again, so a revoked key cannot backdate an act.
 
 KEY is the name of a key, a PEM file of a public key, or the first digits of a trusted key's id. An owner's
 key signs changes: --key, else CTX_SIGNER (command:PROGRAM ARGS, or pkcs11:MODULE?token=LABEL&object=LABEL), else
@@ -51,7 +52,7 @@ _TAKES = {
     "new": frozenset({"issuer", "standalone", "output", "passphrase_fd"}),
     "public": _SIGNING,
     "list": frozenset[str](),
-    "trust": _SIGNING | {"issuer", "new_issuer", "role", "since", "until", "threshold", "owners"},
+    "trust": _SIGNING | {"issuer", "new_issuer", "role", "since", "until", "threshold", "owners", "witnesses"},
     "rotate": _SIGNING | {"overlap", "until"},
     "revoke": _SIGNING | {"since", "reason"},
     "approve": _SIGNING | {"yes"},
@@ -104,6 +105,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="N",
         type=_number_to(_MOST_KEYS),
         help="trust: how many owners must agree to a change of the keyring",
+    )
+    parser.add_argument(
+        "--witnesses", metavar="N", type=_number_to(_MOST_KEYS), help="trust: how many witnesses must cosign"
     )
     parser.add_argument(
         "--overlap", metavar="DAYS", type=_number_to(_MOST_DAYS), help="rotate: how long both are valid (default: 30)"
@@ -163,9 +167,9 @@ def _check(args: Namespace) -> None:
     from contextplane.cli.parser import Usage
 
     takes = _TAKES[args.what] | ({"output"} if args.proposes else frozenset())
-    is_threshold = args.what == "trust" and not args.names and args.owners is not None
+    is_threshold = args.what == "trust" and not args.names and (args.owners, args.witnesses) != (None, None)
     if is_threshold:
-        takes = takes & (_SIGNING | {"owners", "output"})
+        takes = takes & (_SIGNING | {"owners", "witnesses", "output"})
     elif len(args.names) != _NAMES[args.what]:
         file = "one FILE" if args.what == "approve" else _TAKEN[_NAMES[args.what]]
         raise Usage(f"{args.what} takes {file}, not {len(args.names)}", hint=_HINT)
