@@ -257,6 +257,17 @@ def test_every_changed_or_missing_part_of_a_bundle_is_refused_with_a_code(pair: 
     assert pair.take(bundle_bytes(bundle)) == "ok"
 
 
+def test_the_keyring_of_before_a_revocation_is_refused(pair: Pair) -> None:
+    pair.source.trust("leaver")
+    pair.source.desk.keys.revoke(key_of("leaver").public_key.key_id, "left", key_of("root"))
+    bundle = parse_bundle(pair.export().data)
+    keyring = bundle.streams["trust/keyring"]
+    before = replace(keyring, events=keyring.events[:-1])
+    data = bundle_bytes(replace(bundle, streams={**bundle.streams, "trust/keyring": before}))
+    assert pair.take(data) == "keyring_rolled_back"
+    assert pair.take(bundle_bytes(bundle)) == "ok"
+
+
 def test_bytes_that_are_not_the_one_form_of_a_bundle_are_refused(pair: Pair) -> None:
     data = pair.export().data
     bundle = parse_bundle(data)
