@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +17,12 @@ from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
 from contextplane.registry.artifact_state import REVIEW_ROLES
+from contextplane.registry.audit import audit
 from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.events import Change, Drafted, Linted, Observed, Pinned, Pins, Published, Review, Signed
 from contextplane.registry.log import sign_log
 from contextplane.registry.open import open_registry
+from contextplane.registry.recent_audit import audit_since
 from contextplane.registry.rejudge import judge_publication
 from contextplane.registry.reports import gates_report
 from contextplane.registry.resolution import (
@@ -40,6 +43,7 @@ from contextplane.trust.keyring import TrustedKeys, sign_change
 from contextplane.trust.keyring_events import KeyTrust
 from contextplane.trust.keyring_stream import append_change, follow_keyring
 from contextplane.trust.merkle import EMPTY_ROOT, StreamTree, consistency_proof
+from contextplane.trust.merkle_log import VerifiedCheckpoint
 from contextplane.trust.verify import TrustContext, sign
 
 __all__ = ["registry_rows"]
@@ -48,6 +52,7 @@ _EXAMPLE = Path(__file__).parent.parent / "tests" / "cases" / "context_pack" / "
 _TENANT, _STORE = "tenant_acme_prod", "0123456789abcdef"
 _PACK = PackRef.parse("ctxpack.support@1.0.0")
 _FEW, _MANY = 10, 10_000
+_AUDITED, _NEW, _NEWER = 10_000, 1_000, 100  # entries: in all, and those that a client or an auditor has not seen yet
 _EACH = 10
 _PART = 100
 _REPEATS, _HITS = 20, 20_000
@@ -65,6 +70,7 @@ def registry_rows() -> Iterator[Row]:
         yield from _resolve_rows(small, large, made)
         yield _cache_hit_row(large)
         yield _consistency_row(large)
+        yield from _audit_rows(_Registry(f"{folder}/audited", signer, _AUDITED // _EACH))
 
 
 def _resolve_rows(small: "_Registry", large: "_Registry", made: float) -> Iterator[Row]:
@@ -119,6 +125,27 @@ def _consistency_row(large: "_Registry") -> Row:
     )
 
 
+def _audit_rows(registry: "_Registry") -> Iterator[Row]:
+    """Compare what is new with everything: opening as a client that is behind, and verifying since a checkpoint."""
+    far = registry.newest.checkpoint
+    registry.grow(_NEW - _NEWER)
+    kept = registry.newest
+    registry.grow(_NEWER - _EACH)
+    near = registry.newest.checkpoint
+    registry.grow(_EACH)
+    behind, current = measure_in_turns([partial(registry.open, far), partial(registry.open, near)], rounds=15)
+    ratio = behind / current
+    figures = f"{behind * 1000:.1f} ms, {current * 1000:.1f} ms"
+    what = f"opening a registry that grew by {_NEW:,} entries"
+    yield Row(what, f"by {_EACH}", ratio, "<= 3", ratio <= 3, figures)
+    works: list[Callable[[], object]] = [partial(registry.audit, kept), registry.audit]
+    new, whole = measure_in_turns(works, rounds=3)
+    ratio = new / whole
+    figures = f"{new * 1000:.0f} ms, {whole * 1000:.0f} ms"
+    what = f"verifying {_NEWER} new entries of {far.size + _NEW:,}"
+    yield Row(what, "verifying all of them", ratio, "<= 0.2", ratio <= 0.2, figures)
+
+
 class _CountedNodes:
     def __init__(self, tree: StreamTree) -> None:
         self._tree = tree
@@ -140,6 +167,7 @@ class _Filler(NamedTuple):
 class _Registry:
     """A registry of many versions with ten events each. The one to resolve is published in their middle."""
 
+    newest: VerifiedCheckpoint
     _seen: Checkpoint | None
     _judged: frozenset[str]
 
@@ -152,8 +180,8 @@ class _Registry:
         self._reviewers = {role: generate_key(b"a passphrase of the bench")[1] for role in REVIEW_ROLES}
         self._seen, self._judged = None, frozenset[str]()
         self._keys = self._trust_keys()
-        fill = _Filler(*(str(self._put(word)) for word in (b"artifact", b"envelope", b"report")))
-        half = versions // 2
+        fill = self._fill = _Filler(*(str(self._put(word)) for word in (b"artifact", b"envelope", b"report")))
+        half, self._versions = versions // 2, versions
         for begin in range(0, half, _PART):
             self._append([change for n in range(begin, min(begin + _PART, half)) for change in _version(n, fill)])
         self._publish()
@@ -180,6 +208,24 @@ class _Registry:
             )
             return resolve(self.request, CatalogSnapshot(opened, self.objects.get), standpoint)
 
+    def open(self, seen: Checkpoint) -> None:
+        """Open it like a client that saw this checkpoint last."""
+        with self.catalog.read() as view:
+            keys = follow_keyring(view.streams, self._keys, _CHECK)
+            open_registry(view, keys, _CHECK, origin=origin_of(_STORE), seen=seen)
+
+    def audit(self, kept: VerifiedCheckpoint | None = None) -> None:
+        """Verify all of it, or what came since a checkpoint."""
+        verify = audit if kept is None else partial(audit_since, kept.note)
+        with self.catalog.read() as view:
+            verify(view, TrustedKeys(origin=origin_of(_STORE)), _CHECK, origin=origin_of(_STORE), seen=None)
+
+    def grow(self, entries: int) -> None:
+        """Publish more versions, one act each, until there are so many entries more."""
+        for _ in range(entries // _EACH):
+            self._versions += 1
+            self._append(list(_version(self._versions, self._fill)))
+
     def _trust_keys(self) -> TrustedKeys:
         people: list[tuple[Ed25519Signer, tuple[str, ...]]] = [(self._signer, ("operator", "owner", "publisher"))]
         people += [(key, tuple(sorted(("log", role, "support_ops")))) for role, key in self._reviewers.items()]
@@ -205,7 +251,8 @@ class _Registry:
             writer = RegistryWriter(
                 tx, keys=self._keys, check=_CHECK, signer=signer, now=_NOW, origin=origin_of(_STORE), seen=self._seen
             )
-            self._seen = writer.append(planned).newest.checkpoint
+            self.newest = writer.append(planned).newest
+            self._seen = self.newest.checkpoint
 
     def _publish(self) -> None:
         digest = self._put(canonical(json.loads(_EXAMPLE.read_bytes())))

@@ -4,9 +4,11 @@
     2  the entries since are those of the newest log: their hashes lead to its root    entries_since
     3  each entry follows the last one of its stream                                   check_chains
     4  the signed ends of streams are the seen ones with these entries, no others      prove_heads
+    5  no new event is put into the past                                               check_times
 
 For a client that looks for the first time the entries since are all entries, and the ends before them are none. So a
-signer of checkpoints cannot leave an event out of the ends, not even for newcomers.
+signer of checkpoints cannot leave an event out of the ends, not even for newcomers. Step 5 is left out for them: it
+reads every event, as an audit does.
 """
 
 from collections.abc import Sequence
@@ -15,13 +17,17 @@ from typing import ClassVar
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.ids import Digest
+from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
+from contextplane.registry.events import read_event
 from contextplane.registry.first_format import MappedHeads, first_format_root
-from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamHeads, root_over
+from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamCut, StreamHeads, root_over
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import Checkpoint, LogRewritten, LogRolledBack, advance_checkpoint
+from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 from contextplane.trust.merkle import EMPTY_ROOT, Frontier, StreamTree, consistency_proof, leaf_hash, peaks_of
 from contextplane.trust.merkle_log import LogEntry, VerifiedCheckpoint
@@ -32,6 +38,7 @@ __all__ = [
     "check_chains",
     "check_continuity",
     "check_log",
+    "check_times",
     "entries_since",
     "prove_heads",
     "read_entry",
@@ -77,9 +84,10 @@ def check_continuity(
     if newest.is_first_format or seen is None or seen.keyring is None:
         # Ends that were signed in the first format are hashed in another way: all entries lead to those of now.
         return _prove_all(streams, nodes, newest)
-    # (2) to (4)
-    spans = check_chains(entries_since(streams, seen.size, seen.root, shown))
-    prove_heads(nodes, seen.heads or EMPTY_ROOT, newest.heads, spans)
+    # (2) to (5)
+    entries = entries_since(streams, seen.size, seen.root, shown)
+    prove_heads(nodes, seen.heads or EMPTY_ROOT, newest.heads, check_chains(entries))
+    check_times(streams, entries, seen, seen.keyring.seq)
     return StreamHeads(nodes, newest.heads)
 
 
@@ -131,6 +139,32 @@ def check_chains(entries: Sequence[LogEntry]) -> dict[str, StreamSpan]:
             )
         after[entry.stream] = StreamHead(seq=entry.seq, digest=entry.event)
     return {stream: StreamSpan(before=before[stream], after=head) for stream, head in after.items()}
+
+
+def check_times(streams: StreamsView, entries: Sequence[LogEntry], seen: Checkpoint, keyring: int) -> None:
+    """Refuse new events that are put into the past: before the seen checkpoint, or under an older keyring.
+
+    Otherwise a key whose role was taken away, or whose time is over, could act as if it were earlier, for every client
+    that looks a second time. `keyring`: the number of changes of the keyring before the first entry.
+    """
+    for entry in entries:
+        if entry.stream == KEYRING_STREAM:
+            keyring = entry.seq
+            continue
+        place = f"{entry.stream}@{entry.seq}"
+        stored = next(iter(streams.read(entry.stream, after=entry.seq - 1)), None)
+        if stored is None or Digest.of(stored.body).hex != entry.event:
+            raise StreamCut("the log names this event, and it is not there", at=place, hint=_HINT)
+        try:
+            _, event = read_event(stored.body)
+            at = Timestamp.parse(event.at)
+        except ContextPlaneError:
+            continue  # every reader of its stream refuses it
+        if event.keyring < keyring:
+            why = f"made under change {event.keyring} of the keyring, and the log had change {keyring} before it"
+            raise ClockWentBackwards(why, at=place, hint=_HINT)
+        if seen.time is not None and at < seen.time:
+            raise ClockWentBackwards(f"an event at {at}, and at {seen.time} it was not there yet", at=place, hint=_HINT)
 
 
 def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, spans: dict[str, StreamSpan]) -> None:
