@@ -331,7 +331,7 @@ def open_bundle(bundle: RegistryBundle, check: SignatureCheck) -> OpenBundle:
     REGISTRY_LOG.check_keyring(newest, keys)
     if newest is None or newest.is_first_format:
         raise BundleInvalid("its checkpoint has the first format", hint="an owner seals the store it is from")
-    reader = RegistryReader(view, keyrings, check, StreamHeads(view, newest.heads))
+    reader = RegistryReader(view, keyrings, check, StreamHeads(view, newest.heads), log=newest.checkpoint)
     return OpenBundle(
         bundle=bundle,
         keys=keys,

@@ -64,4 +64,6 @@ def open_registry(  # noqa: PLR0913  what a client knows
     if root is not None and seen is not None:
         check_log(view.streams, newest, root)
     heads = check_continuity(view.streams, view.marks, newest, seen or root)
-    return OpenRegistry(reader=RegistryReader(view.streams, keyrings, check, heads, seen=seen), newest=newest)
+    log = None if newest is None else newest.checkpoint
+    reader = RegistryReader(view.streams, keyrings, check, heads, seen=seen, log=log)
+    return OpenRegistry(reader=reader, newest=newest)

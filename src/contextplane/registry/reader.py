@@ -8,6 +8,7 @@
     6  the actor had the right                                  authority.py
     7  the state of the subject allows it                       artifact_state.py, version_state.py, pin_state.py
     8  the stream ends where the newest checkpoint says         stream_heads.py
+    9  the log has it at the entry that it names, after the event that it follows
 
 An event whose key was revoked later, from a time before the event, is still read and marked (`Actor.revoked`): each
 fold decides what it is still good for.
@@ -34,6 +35,7 @@ from contextplane.registry.events import (
     kind_of,
     read_event,
 )
+from contextplane.registry.log import event_entry
 from contextplane.registry.pin_state import AliasState, EnvironmentState, PinState
 from contextplane.registry.stream_heads import StreamHeads
 from contextplane.registry.streams import (
@@ -56,8 +58,15 @@ from contextplane.store.event_stream import Chain, EventStream, Folded, StreamHe
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring import EventOfOtherStore
-from contextplane.trust.merkle import InclusionRefuted, StreamTree, inclusion_proof, leaf_hash, verify_inclusion
-from contextplane.trust.merkle_log import LogEntry, entry_body
+from contextplane.trust.merkle import (
+    CachedNodes,
+    InclusionRefuted,
+    StreamTree,
+    inclusion_proof,
+    leaf_hash,
+    verify_inclusion,
+)
+from contextplane.trust.merkle_log import entry_body
 
 __all__ = ["RegistryReader", "SubjectState", "initial_state"]
 
@@ -103,10 +112,11 @@ class RegistryReader:
     """Reads the registry of a catalog by a verified keyring. It lives as long as the view that it reads.
 
     `heads`: where streams end, by a verified checkpoint. Without them step 8 is skipped, for callers that check it
-    themselves. `seen`: the highest checkpoint that the client knew before.
+    themselves. `seen`: the highest checkpoint that the client knew before. `log`: the verified checkpoint of the
+    log that has the events; without it step 9 is skipped.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a client knows
         self,
         streams: StreamsView,
         keyrings: KeyringHistory,
@@ -114,13 +124,21 @@ class RegistryReader:
         heads: StreamHeads | None = None,
         *,
         seen: Checkpoint | None = None,
+        log: Checkpoint | None = None,
     ) -> None:
         self.streams = streams
         self.keyrings = keyrings
         self.check = check
         self.heads = heads
         self.seen = seen
+        self._log = log
+        self._nodes = CachedNodes(StreamTree(streams, TREE))
         self._tenants: dict[PackRef, str] = {}
+
+    def advance(self, heads: StreamHeads, log: Checkpoint) -> None:
+        """Go on with the ends of streams and the log after an act of the writer."""
+        self.heads, self._log = heads, log
+        self._nodes = CachedNodes(StreamTree(self.streams, TREE))
 
     def names(self, prefix: str = "") -> Iterator[str]:
         """The names of all streams that begin with `prefix`, from the proved tree: none can be hidden."""
@@ -204,8 +222,14 @@ class RegistryReader:
         return verified
 
     def append(self, streams: Streams, stream: str, state: S, event: Event) -> tuple[VerifiedEvent, S]:
-        """Append an event that passes steps 1 to 7; return it verified, and the state after it."""
-        (verified,), end = self._describe(stream, state).append(streams, _end_of(state), [event])
+        """Append an event that passes steps 1 to 7; return it verified, and the state after it.
+
+        It is in no log yet.
+        """
+        described = EventStream(
+            name=stream, initial=state, decode=self._verify_signed, evolve=self._evolve, chain=_CHAIN
+        )
+        (verified,), end = described.append(streams, _end_of(state), [event])
         return verified, end.state
 
     def _describe(self, stream: str, initial: S) -> EventStream[VerifiedEvent, S]:
@@ -249,6 +273,30 @@ class RegistryReader:
             self.heads.check(stream, head)
 
     def _verify_event(self, stored: StoredEvent) -> VerifiedEvent:
+        verified = self._verify_signed(stored)
+        # (9) in the log, at the entry that it names
+        if self._log is not None:
+            self._check_entry(verified, self._log)
+        return verified
+
+    def _check_entry(self, verified: VerifiedEvent, log: Checkpoint) -> None:
+        """Refuse an event that is not the entry of the log that it claims to be.
+
+        The entry names the event before it, too: so nothing in a stream can be exchanged behind the log.
+        """
+        event, size = verified.event, log.size
+        place = f"{event.subject}@{event.seq}"
+        if event.entry >= size:
+            raise EventInvalid(f"it claims to be entry {event.entry} of a log of {size}", at=place, hint=_HINT)
+        try:
+            path = inclusion_proof(self._nodes, event.entry, size)
+            leaf = leaf_hash(entry_body(event_entry(verified)))
+            verify_inclusion(leaf, event.entry, size, root=log.root, proof=path)
+        except InclusionRefuted as error:
+            why = f"it claims to be entry {event.entry} of the log, and is not"
+            raise EventInvalid(why, at=place, hint=_HINT) from error
+
+    def _verify_signed(self, stored: StoredEvent) -> VerifiedEvent:
         # (1) an envelope with an event, (2) one signature
         envelope, event = read_event(stored.body)
         # (3) in its place
@@ -288,24 +336,6 @@ class RegistryReader:
                 at=_place(stored),
                 hint=_HINT,
             )
-        if is_old and now.sealed is not None and self.heads is not None:
-            _refuse_false_entry(self.streams, event, stored)
-
-
-def _refuse_false_entry(streams: StreamsView, event: RegistryEvent, stored: StoredEvent) -> None:
-    """Refuse an event of the first format that is not the entry of the log that it claims to be.
-
-    Otherwise a key could still sign by the rules of the first format after the store was sealed.
-    """
-    tree = StreamTree(streams, TREE)
-    frontier = tree.frontier()
-    leaf = leaf_hash(entry_body(LogEntry(event=Digest.of(stored.body).hex, seq=stored.seq, stream=stored.stream)))
-    path = inclusion_proof(tree, event.entry, frontier.size)
-    try:
-        verify_inclusion(leaf, event.entry, frontier.size, root=frontier.root, proof=path)
-    except InclusionRefuted as error:
-        why = f"it claims to be entry {event.entry} of the log, and is not"
-        raise EventInvalid(why, at=_place(stored), hint=_HINT) from error
 
 
 def _place(stored: StoredEvent) -> str:

@@ -37,6 +37,7 @@ from contextplane.registry.version_state import Use
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring_stream import STREAM
 from contextplane.trust.merkle import (
+    CachedNodes,
     InclusionRefuted,
     StreamTree,
     consistency_proof,
@@ -227,7 +228,7 @@ class CatalogSnapshot:
         self._reader = opened.reader
         self._newest = opened.newest
         self._fetch = fetch
-        self._nodes = _Nodes(StreamTree(opened.reader.streams, TREE))
+        self._nodes = CachedNodes(StreamTree(opened.reader.streams, TREE))
 
     def history(self, stream: str) -> Iterable[VerifiedEvent]:
         return self._reader.history(stream)
@@ -308,20 +309,6 @@ def _is_logged_first(reader: RegistryReader, stream: str, is_entry: Callable[[in
     return any(
         logged.body in by_body and is_entry(logged.seq - 1, by_body[logged.body]) for logged in reader.streams.read(LOG)
     )
-
-
-class _Nodes:
-    """Reads each node of a tree once: proofs under one root share most of them."""
-
-    def __init__(self, tree: StreamTree) -> None:
-        self._tree = tree
-        self._known: dict[tuple[int, int], bytes] = {}
-
-    def node(self, level: int, index: int) -> bytes:
-        data = self._known.get((level, index))
-        if data is None:
-            data = self._known[level, index] = self._tree.node(level, index)
-        return data
 
 
 _CAPACITY = 1024

@@ -201,7 +201,7 @@ class RegistryWriter:
             at=self.now,
             origin=self._origin,
         )
-        self.reader.heads = StreamHeads(self.changes.marks, self._root)
+        self.reader.advance(StreamHeads(self.changes.marks, self._root), self.newest.checkpoint)
         return AppendResult(events=tuple(events), newest=self.newest)
 
     def _state(self, stream: str) -> SubjectState:

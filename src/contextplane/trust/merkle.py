@@ -21,6 +21,7 @@ from contextplane.ports.catalog import Streams, StreamsView
 
 __all__ = [
     "EMPTY_ROOT",
+    "CachedNodes",
     "Frontier",
     "InclusionRefuted",
     "Node",
@@ -279,6 +280,20 @@ class StreamTree:
     def frontier(self) -> Frontier:
         size = self.size
         return Frontier(size=size, peaks=peaks_of(self, size))
+
+
+class CachedNodes:
+    """Reads each node of a tree once: proofs under one root share most of them."""
+
+    def __init__(self, tree: TreeNodes) -> None:
+        self._tree = tree
+        self._known: dict[tuple[int, int], bytes] = {}
+
+    def node(self, level: int, index: int) -> bytes:
+        data = self._known.get((level, index))
+        if data is None:
+            data = self._known[level, index] = self._tree.node(level, index)
+        return data
 
 
 def append_leaves(streams: Streams, name: str, leaves: Sequence[bytes]) -> Frontier:

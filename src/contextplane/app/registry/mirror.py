@@ -169,7 +169,9 @@ def export_version(
             )
         names = tuple(environments) or _pinning_environments(opened.reader, ref)
         recorder = BundleRecorder(view.streams, view.marks, session.platform.objects.get)
-        reader = RegistryReader(recorder, opened.reader.keyrings, check, StreamHeads(recorder, newest.heads))
+        reader = RegistryReader(
+            recorder, opened.reader.keyrings, check, StreamHeads(recorder, newest.heads), log=newest.checkpoint
+        )
         snapshot = CatalogSnapshot(OpenRegistry(reader=reader, newest=newest), recorder.object)
         trust_context = TrustContext(keyring=keys, check=check, now=session.keys.clock)
         release = read_release(
