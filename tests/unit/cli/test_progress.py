@@ -144,7 +144,7 @@ def test_the_verbs_that_move_much_show_how_far_they_have_come() -> None:
     imported = watch(import_.run, file="runs.tar")
     assert imported[0] == f"[{'-' * 30}] 0 objects, 0 B of 5.0 MiB"
     assert imported[-2] == f"[{'#' * 30}] 3 objects, 5.0 MiB of 5.0 MiB"
-    others = ("sign", "key", "passphrase_fd", "inclusion", "consistency", "output")
+    others = ("sign", "key", "passphrase_fd", "inclusion", "consistency", "since", "output")
     checked = watch(verify.run, what=ref, file=False, registry=False, **dict.fromkeys(others))
     assert checked[-2] == "3 objects, 5.0 MiB"
     for seen in (inline, files, exported, imported, checked):
