@@ -105,6 +105,8 @@ def test_only_a_valid_key_with_the_role_is_a_witness(here: Office) -> None:
     ask_for(here, 1)
     assert witness(here, "wanda")
     key_id = key_of("wanda").public_key.key_id
+    here.change_keys(KeyRevocation(key_id=key_id, revoked_from="2031-01-01T00:00:00Z", reason="leaves"))
+    assert code(lambda: witness(here, "wanda")) == "not_a_witness"  # she could cosign an earlier time for ever
     here.change_keys(KeyRevocation(key_id=key_id, revoked_from=str(here.desk.keys.now), reason="lost"))
     assert code(lambda: witness(here, "wanda")) == "not_a_witness"
     assert refusal(here) == "checkpoint_not_witnessed"
