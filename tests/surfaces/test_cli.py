@@ -43,6 +43,10 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Store:
         here.change_keys(here.desk.keys.key_trust(key_of("wit").public_key, ISSUER, roles=("witness",)))
     unwanted = pack_file(store.folder, "unwanted.json", "7.0.0")
     assert ctx("lint", unwanted, "--record", "--key", "./author.pem", cwd=store.folder).status == 0
+    for name in ("receiver", "publisher"):
+        (store.folder / name).mkdir()
+        assert ctx("init", cwd=store.folder / name).status == 0
+    prepared(store.folder / "publisher")
     return store
 
 
@@ -67,7 +71,9 @@ QUIETLY = {
     "check": r"([2-8]\. (failed|undecided) .*\n   .*\n)+",
     "search": r"(ctx://[0-9a-f]{64}:\S+\n)+",
     "keys": r"([0-9a-f]{64}\n){9}",
-    "packs": r"(ctxpack\.support@1\.[0-3]\.0\n){4}(ctxpack\.support@5\.0\.0\n)?",
+    "packs": r"(ctxpack\.support@1\.[0-3]\.0\n){4}(ctxpack\.support@5\.0\.0\n)?(ctxpack\.support@1\.1\.0\n)?",
+    "push": r"ctxpack\.support@1\.1\.0\n",
+    "pull": r"ctxpack\.support@1\.1\.0\n",
 }
 
 VERB_LINES = {
@@ -113,6 +119,8 @@ VERB_LINES = {
     "revoke": ["revoke", "ctxpack.support@1.3.0", "--reason", "it leaks", "--key", "./pub.pem"],
     "refresh": ["refresh", "list"],
     "packs": ["packs"],
+    "push": ["push", "receiver", "ctxpack.support@1.1.0", "--trust-root", key_of("root").public_key.key_id],
+    "pull": ["pull", "publisher", "ctxpack.support@1.1.0", "--trust-root", key_of("root").public_key.key_id],
     "mcp": ["mcp"],
     "fsck": ["fsck"],
     "gc": ["gc", "--dry-run"],

@@ -1,6 +1,8 @@
 """`ctx witness`: a witness cosigns the newest checkpoint, and the keyring asks for witnesses."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -41,3 +43,14 @@ def test_the_keyring_asks_for_witnesses(store: Path) -> None:
     assert keys("propose", "trust", "--witnesses", "0", "-o", "none.json", "--key", "alice", cwd=store).status == 0
     assert keys("approve", "none.json", "--key", "alice", "--yes", cwd=store).status == 0
     assert key_list(store)["witnesses"] == 0
+
+
+def test_a_false_cosignature_is_reported_and_stops_nobody_from_signing(store: Path) -> None:
+    with closing(sqlite3.connect(store / ".ctx" / "catalog.db")) as catalog, catalog:
+        row = ("registry/cosignatures", 1, "cosignature", b"{}")
+        catalog.execute("INSERT INTO event (stream, seq, kind, body) VALUES (?, ?, ?, ?)", row)
+    result = ctx("verify", "--registry", "--sign", "--key", "alice", cwd=store, env=OPEN)
+    assert (result.status, result.out.count("cosignature_invalid")) == (11, 1)
+    signed = json.loads(ctx("verify", "--registry", "--sign", "--key", "alice", "--json", cwd=store, env=OPEN).raw)
+    assert (signed["answer"], signed["signed"]) == ("modified", True)
+    assert ctx("witness", "--key", "carol", cwd=store, env=OPEN).status == 0

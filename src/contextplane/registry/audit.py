@@ -9,6 +9,7 @@
     6  every checkpoint: signed, in order, of the log as it was then; the newest is    CheckpointAudit
        not older than a revocation
     7  the newest one covers the whole log, and continues what this client saw         open.py
+    8  every cosignature is by a trusted key, on a checkpoint of this log              audit_cosignatures
 
 It is pure over a view. Its cost grows with the size of the registry.
 """
@@ -62,6 +63,7 @@ from contextplane.trust.checkpoint import (
     Checkpoint,
     LogRewritten,
 )
+from contextplane.trust.cosignature import CosignatureInvalid
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, follow_keyring
@@ -265,6 +267,14 @@ class AuditResult(Value, frozen=True):
     def sound(self) -> bool:
         return not self.problems
 
+    @property
+    def signable(self) -> bool:
+        """Whether a new checkpoint may be signed.
+
+        A false cosignature does not stop it: every writer of the catalog can add one.
+        """
+        return self.renewable or all(problem.code == CosignatureInvalid.code for problem in self.problems)
+
 
 def audit(  # noqa: PLR0913  the inputs of a verification
     view: RegistryView,
@@ -307,10 +317,12 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     trees.compare(view, problems)
     # (6) the checkpoints, (7) and the newest of them
     newest, doubtful = checkpoints.compare(trees, events.times)
-    audit_cosignatures(streams, keyrings, check, problems)
     with problems.collect(LOG):
         if newest is not None or not doubtful:
             check_continuity(streams, view.marks, newest, seen)
+    renewable = doubtful and len(problems.all) == 1
+    # (8) the cosignatures
+    audit_cosignatures(streams, keyrings, check, problems)
     return AuditResult(
         problems=problems.all,
         entries=trees.size,
@@ -320,7 +332,7 @@ def audit(  # noqa: PLR0913  the inputs of a verification
         as_of=checkpoints.as_of,
         heads=trees.heads,
         newest=newest,
-        renewable=doubtful and len(problems.all) == 1,
+        renewable=renewable,
         is_first_format=keys.sealed is None,
     )
 

@@ -13,7 +13,8 @@ bundle leaves out is missed: each stream must end where the signed tree says, ab
 versions of an id are proved by the same tree, and each event by its path to the root of the log.
 
 A client of the registry itself also proves that no entry of the log is missing from the signed ends. A bundle has too
-few entries for that. So its reader trusts the keys that may sign checkpoints not to leave an event out.
+few entries for that. So its reader trusts the keys that may sign checkpoints not to leave an event out, or the
+witnesses of the registry, whose cosignatures are in the bundle.
 """
 
 import hashlib

@@ -11,17 +11,18 @@ signer of checkpoints cannot leave an event out of the ends, not even for newcom
 reads every event, as an audit does.
 """
 
+from binascii import a2b_base64
 from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
+from contextplane.model.catalog import StoredEvent
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
-from contextplane.registry.events import read_event
 from contextplane.registry.first_format import MappedHeads, first_format_root
 from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamCut, StreamHeads, root_over
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
@@ -147,24 +148,48 @@ def check_times(streams: StreamsView, entries: Sequence[LogEntry], seen: Checkpo
     Otherwise a key whose role was taken away, or whose time is over, could act as if it were earlier, for every client
     that looks a second time. `keyring`: the number of changes of the keyring before the first entry.
     """
+    expected: dict[str, list[tuple[LogEntry, int]]] = {}
     for entry in entries:
         if entry.stream == KEYRING_STREAM:
             keyring = entry.seq
-            continue
-        place = f"{entry.stream}@{entry.seq}"
-        stored = next(iter(streams.read(entry.stream, after=entry.seq - 1)), None)
-        if stored is None or Digest.of(stored.body).hex != entry.event:
-            raise StreamCut("the log names this event, and it is not there", at=place, hint=_HINT)
-        try:
-            _, event = read_event(stored.body)
-            at = Timestamp.parse(event.at)
-        except ContextPlaneError:
-            continue  # every reader of its stream refuses it
-        if event.keyring < keyring:
-            why = f"made under change {event.keyring} of the keyring, and the log had change {keyring} before it"
-            raise ClockWentBackwards(why, at=place, hint=_HINT)
-        if seen.time is not None and at < seen.time:
-            raise ClockWentBackwards(f"an event at {at}, and at {seen.time} it was not there yet", at=place, hint=_HINT)
+        else:
+            expected.setdefault(entry.stream, []).append((entry, keyring))
+    for stream, pairs in expected.items():
+        stored = iter(streams.read(stream, after=pairs[0][0].seq - 1))
+        for entry, floor in pairs:
+            event = next(stored, None)
+            if event is None or Digest.of(event.body).hex != entry.event:
+                why = "the log names this event, and it is not there"
+                raise StreamCut(why, at=f"{stream}@{entry.seq}", hint=_HINT)
+            _refuse_past(event, seen, floor)
+
+
+class _Envelope(msgspec.Struct):
+    """The part of an envelope that is read here. Readers of the event are stricter."""
+
+    payload: str
+
+
+class _Moment(msgspec.Struct):
+    """The part of an event that is read here."""
+
+    keyring: int
+    at: str
+
+
+def _refuse_past(stored: StoredEvent, seen: Checkpoint, keyring: int) -> None:
+    try:
+        payload = a2b_base64(msgspec.json.decode(stored.body, type=_Envelope).payload)
+        moment = msgspec.json.decode(payload, type=_Moment)
+        at = Timestamp.parse(moment.at)
+    except (msgspec.DecodeError, ValueError, ContextPlaneError):
+        return  # every reader of its stream refuses it
+    place = f"{stored.stream}@{stored.seq}"
+    if moment.keyring < keyring:
+        why = f"made under change {moment.keyring} of the keyring, and the log had change {keyring} before it"
+        raise ClockWentBackwards(why, at=place, hint=_HINT)
+    if seen.time is not None and at < seen.time:
+        raise ClockWentBackwards(f"an event at {at}, and at {seen.time} it was not there yet", at=place, hint=_HINT)
 
 
 def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, spans: dict[str, StreamSpan]) -> None:

@@ -81,7 +81,7 @@ def resign(  # noqa: PLR0913  what an act consists of
     It replaces a checkpoint by a revoked key, or from before a revocation. Any other problem is refused.
     """
     # (1) no problem, except perhaps who signed the newest checkpoint, and when
-    if not (result.sound or result.renewable):
+    if not result.signable:
         raise RegistryUnsound(f"{len(result.problems)} things are wrong", hint="restore the catalog from a copy")
     if not (result.entries or known.seq):
         raise RegistryEmpty("nothing was ever written to it", at=LOG, hint="'ctx keys new' begins it")

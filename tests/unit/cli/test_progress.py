@@ -138,13 +138,13 @@ def test_the_verbs_that_move_much_show_how_far_they_have_come() -> None:
     files = watch(pack.run, log="files.json", **packing)
     assert "2 objects, 5.0 MiB" in files  # how much it will be is not known, so there is no bar
     (ref,) = [path.name for path in Path(".ctx/packs").iterdir() if b"large" in path.read_bytes()]
-    exported = watch(export.run, refs=[ref], output="runs.tar")
+    exported = watch(export.run, refs=[ref], output="runs.tar", environment=[], since=None)
     assert exported[0] == f"[{'-' * 30}] 0 objects, 0 B of 5.0 MiB"
     assert exported[-2] == f"[{'#' * 30}] 3 objects, 5.0 MiB of 5.0 MiB"
     imported = watch(import_.run, file="runs.tar")
     assert imported[0] == f"[{'-' * 30}] 0 objects, 0 B of 5.0 MiB"
     assert imported[-2] == f"[{'#' * 30}] 3 objects, 5.0 MiB of 5.0 MiB"
-    others = ("sign", "key", "passphrase_fd", "inclusion", "consistency", "output")
+    others = ("sign", "key", "passphrase_fd", "inclusion", "consistency", "since", "output")
     checked = watch(verify.run, what=ref, file=False, registry=False, **dict.fromkeys(others))
     assert checked[-2] == "3 objects, 5.0 MiB"
     for seen in (inline, files, exported, imported, checked):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contextplane.app.init import init
-from contextplane.app.registry.audit import audit_registry
+from contextplane.app.registry.audit import audit_registry, renew_checkpoint
 from contextplane.app.registry.mirror import export_version, import_bundle, resolve_published
 from contextplane.app.registry.release import record_draft
 from contextplane.app.registry.resolve import resolve_request
@@ -105,6 +105,8 @@ def test_only_a_valid_key_with_the_role_is_a_witness(here: Office) -> None:
     ask_for(here, 1)
     assert witness(here, "wanda")
     key_id = key_of("wanda").public_key.key_id
+    here.change_keys(KeyRevocation(key_id=key_id, revoked_from="2031-01-01T00:00:00Z", reason="leaves"))
+    assert code(lambda: witness(here, "wanda")) == "not_a_witness"  # she could cosign an earlier time for ever
     here.change_keys(KeyRevocation(key_id=key_id, revoked_from=str(here.desk.keys.now), reason="lost"))
     assert code(lambda: witness(here, "wanda")) == "not_a_witness"
     assert refusal(here) == "checkpoint_not_witnessed"
@@ -135,6 +137,7 @@ def test_an_old_or_forged_cosignature_counts_for_nothing_and_stops_nobody(here: 
     assert refusal(here) == "checkpoint_not_witnessed"
     assert set(problems(here)) == {"cosignature_invalid"}
     assert len(problems(here)) == 2  # the old one is genuine, of an old checkpoint
+    renew_checkpoint(here.desk, audit_registry(here.desk, lambda _size, _events: None), key_of("root"))
     assert witness(here, "wanda")
     assert resolved(here) == PACK
 

@@ -138,6 +138,10 @@ def test_a_revoked_owner_neither_approves_nor_stops_the_others() -> None:
 # --- the review of a proposal -----------------------------------------------------------------------------------------
 
 
+ROTATED = after(owners(1), rotate(ALICE, NEW_ALICE, since=day(3), old_until=day(20)), ALICE)
+"""One of two owners has two keys, and one owner suffices."""
+
+
 def review(
     keys: TrustedKeys, change: Change | Proposal, *signers: Signer, approvals: tuple[OwnerApproval, ...] = ()
 ) -> ProposalReview:
@@ -156,6 +160,7 @@ def review(
         (owners(), SECURITY, [ALICE, BOB], 0),
         (owners(1), OwnerThreshold(threshold=2), [ALICE], 1),
         (owners(2, CAROL), OwnerThreshold(threshold=3), [ALICE, BOB], 1),
+        (ROTATED, OwnerThreshold(threshold=2), [ALICE, NEW_ALICE], 1),
         (owners(), rotate(ALICE, NEW_ALICE, since=day(3), old_until=day(3)), [ALICE, BOB], 1),
         (owners(), rotate(ALICE, NEW_ALICE, since=day(3), old_until=day(3)), [ALICE, BOB, NEW_ALICE], 0),
         (owners(), rotate(ALICE, NEW_ALICE, since=day(3), old_until=day(9)), [ALICE, NEW_ALICE], 1),

@@ -82,9 +82,9 @@ def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput
     audit = audit_registry(session, bar.step, None if args.since is None else read_checkpoint(args.since))
     bar.clear()
     fresh = None
-    if args.sign and (audit.sound or audit.renewable):
+    if args.sign and audit.signable:
         fresh = renew_checkpoint(session, audit, session.keys.signer(args.key))
-    sound = audit.sound or fresh is not None
+    sound = audit.sound or (fresh is not None and audit.renewable and len(audit.problems) == 1)
     answer = "verified" if sound else "modified"
     kept = fresh or audit.newest
     if args.output is not None and sound and kept is not None:

@@ -97,8 +97,12 @@ def import_version(args: Namespace, output: CommandOutput) -> int:
 
 def print_import(result: "ImportedBundle", output: CommandOutput) -> int:
     """Print what was imported."""
-    for line in _import_lines(result):
-        output.line(line)
+    state = "mirrored" if result.new else "already mirrored"
+    where = f"from {clean(result.origin)}, as it was at {result.time}"
+    output.entry(str(result.ref), f"{state}  {result.ref}  {where}")
+    output.line(_serving_line(result.environments, result.pinned_in))
+    for mark in result.marks:
+        output.line(f"note: {mark}")
     output.answer(
         {
             "ref": str(result.ref),
@@ -114,14 +118,6 @@ def print_import(result: "ImportedBundle", output: CommandOutput) -> int:
         }
     )
     return OK
-
-
-def _import_lines(result: "ImportedBundle") -> Iterator[str]:
-    state = "mirrored" if result.new else "already mirrored"
-    yield f"{state}  {result.ref}  from {clean(result.origin)}, as it was at {result.time}"
-    yield _serving_line(result.environments, result.pinned_in)
-    for mark in result.marks:
-        yield f"note: {mark}"
 
 
 def _serving_line(environments: tuple[str, ...], pinned_in: tuple[str, ...]) -> str:
