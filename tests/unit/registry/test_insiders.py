@@ -5,12 +5,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from contextplane.app.registry.audit import audit_registry, prove_inclusion
 from contextplane.app.registry.pins import set_protection
 from contextplane.app.registry.resolve import load_for_replay
 from contextplane.app.registry.view import show_version
 from contextplane.app.settings import Settings
+from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest
 from contextplane.registry.artifact_state import REQUIRED_REVIEWS
 from contextplane.registry.artifacts import Candidate, candidate
@@ -24,6 +26,7 @@ from contextplane.registry.events import (
     RegistryEvent,
     Review,
     Signed,
+    sign_event,
 )
 from contextplane.registry.reviews import ReviewIncomplete, check_reviews, needed_roles
 from contextplane.registry.streams import LOG, artifact_stream, drafts_stream, environment_stream, version_stream
@@ -31,6 +34,7 @@ from contextplane.registry.writer import PlannedChange
 from contextplane.trust.dsse import IN_TOTO, Envelope, Signature, Statement, encode_base64
 from contextplane.trust.keyring_events import KeyRotation, ThresholdChange
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
+from contextplane.trust.merkle_log import LogEntry
 from contextplane.trust.verify import sign
 from tests.support.forged_log import forge_log
 from tests.unit.registry.backdating import slipped_in
@@ -168,9 +172,8 @@ def test_a_publication_that_names_another_place_in_the_log_is_vouched_for_by_nob
     slip(here, "pub", acted.digest, Signed(envelope=str(Digest.of(envelope)), threshold=1), objects=(envelope,))
     for n in range(20):  # the log is as long as it says by then
         set_protection(here.desk, "staging", protected=bool(n % 2), by=here.by("ops"))
-    expected = "inclusion_not_proved" if lie else "publication_unreviewed"
-    assert code(lambda: load_for_replay(here.desk, acted.ref)) == expected
-    assert code(lambda: prove_inclusion(here.desk, acted.ref)) == "inclusion_not_proved"
+    assert code(lambda: load_for_replay(here.desk, acted.ref)) == "registry_event_invalid"
+    assert code(lambda: prove_inclusion(here.desk, acted.ref)) == "registry_event_invalid"
 
 
 def test_a_report_that_is_none_is_told_as_that(here: Office) -> None:
@@ -249,3 +252,30 @@ def test_a_key_without_the_role_log_signs_no_checkpoint(here: Office) -> None:
     with here.desk.platform.catalog.write() as tx:
         forge_log(tx, [], signer=key_of("guest"), at=now, origin=here.desk.origin)
     assert code(lambda: here.base("prod")) == "note_unsigned"
+
+
+def test_a_rejection_that_is_exchanged_behind_the_log_is_missed(here: Office) -> None:
+    """Who signs the log puts another event in its place, and one more that names the other as the one before it."""
+    acted = here.record()
+    here.review_all(str(acted.digest), acted.missing)
+    here.review(str(acted.digest), "sec", "security", "reject")
+    stream = artifact_stream(acted.digest)
+    with here.desk.read() as reader:
+        *_, approved, rejected = reader.history(stream)
+        entry, keyring = reader.streams.head(LOG), reader.keyrings.now.seq
+    linted = Linted(report=str(acted.digest), roles=(), after="")
+    first = replace(rejected.event, change=linted)
+    fake = sign_event(first, key_of("author"))
+    now = here.desk.keys.now
+    second = replace(first, seq=first.seq + 1, previous=Digest.of(fake).hex, entry=entry, keyring=keyring, at=str(now))
+    body = sign_event(second, key_of("author"))
+    thief = Stolen(Path(here.desk.platform.home.catalog))
+    thief.put(stream, first.seq, fake)
+    thief.run("UPDATE event SET kind = 'linted' WHERE stream = ? AND seq = ?", stream, first.seq)
+    with here.desk.platform.catalog.write() as tx:
+        tx.streams.append(stream, first.seq, [Event(kind="linted", body=body)])
+        logged = LogEntry(event=Digest.of(body).hex, seq=second.seq, stream=stream, previous=rejected.digest)
+        forge_log(tx, [logged], signer=key_of("author"), at=now, origin=here.desk.origin)
+    assert approved.kind == "reviewed"
+    for act in (lambda: here.sign(str(acted.digest)), lambda: here.artifact_stage(acted.digest)):
+        assert code(act) == "registry_event_invalid"

@@ -125,8 +125,10 @@ class KeyStore:
     @cached_property
     def keyring(self) -> TrustedKeys:
         """The keys that are trusted now. A newer keyring is remembered."""
+        position = self.memory.keyring_position()  # before the view: another process may see more meanwhile
         with self.platform.catalog.read() as view:
-            keys = self.follow(view.streams)
+            keys = follow_keyring(view.streams, TrustedKeys(origin=self.origin), self.check)
+            self.memory.check_keyring(view.streams, keys, self.check, position)
         self.memory.save_keyring(keys)
         return keys
 
@@ -135,7 +137,7 @@ class KeyStore:
         known = self.__dict__.get("keyring") or TrustedKeys(origin=self.origin)
         keys = follow_keyring(streams, known, self.check)
         if not known.seq:
-            self.memory.check_keyring(streams, keys, self.check)
+            self.memory.check_keyring(streams, keys, self.check, self.memory.keyring_position())
         return keys
 
     @property
@@ -214,7 +216,7 @@ class KeyStore:
         from contextplane.registry.streams import CHECKPOINTS, LOG
         from contextplane.store.staged_changes import StagedChanges
 
-        seen = self.memory.load()
+        seen, _ = self.memory.load(), self.keyring
         with self.platform.catalog.read() as view:
             staged = StagedChanges(view, unmoved=(LOG, CHECKPOINTS))
             before = keys = self.follow(view.streams)

@@ -22,7 +22,7 @@ from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.registry.log import LogChanges
 from contextplane.registry.resign import resign_after_keyring_change
-from contextplane.trust.checkpoint import Checkpoint
+from contextplane.trust.checkpoint import Checkpoint, KeyringPosition
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
 from contextplane.trust.merkle_log import VerifiedCheckpoint
@@ -109,18 +109,30 @@ class RegistryMemory:
         if self._root is not None:
             check_root(self._root, [event.body for event in streams.read(STREAM)], check)
 
-    def check_keyring(self, streams: StreamsView, keys: TrustedKeys, check: SignatureCheck) -> None:
-        """Refuse a keyring that lost or changed a part of the one that this client saw, or is not of its root."""
-        self.check_root(streams, check)
+    def keyring_position(self) -> KeyringPosition:
+        """Load the end of the keyring that this client saw last; change 0 if it saw none."""
         memory = self._load()
-        if keys.seq < memory.keyring_seq:
-            raise KeyringRolledBack(
-                f"{keys.seq} events, and {memory.keyring_seq} were seen before", at=STREAM, hint=_HINT
-            )
-        if memory.keyring_seq:
-            known = next(iter(streams.read(STREAM, after=memory.keyring_seq - 1)), None)
-            if known is None or Digest.of(known.body).hex != memory.keyring_head:
-                raise KeyringRewritten(f"event {memory.keyring_seq} is another one than before", at=STREAM, hint=_HINT)
+        return KeyringPosition(seq=memory.keyring_seq, head=memory.keyring_head)
+
+    def check_keyring(
+        self, streams: StreamsView, keys: TrustedKeys, check: SignatureCheck, seen: KeyringPosition
+    ) -> None:
+        """Refuse a keyring that lost or changed a part of the one that this client saw, or is not of its root.
+
+        `seen`: the position that was loaded before the view of the streams was opened.
+        """
+        self.check_root(streams, check)
+        trusted = None if self.root is None else self.root.keyring
+        for position in (seen, trusted):
+            if position is None or not position.seq:
+                continue
+            if keys.seq < position.seq:
+                raise KeyringRolledBack(
+                    f"{keys.seq} events, and {position.seq} were seen before", at=STREAM, hint=_HINT
+                )
+            known = next(iter(streams.read(STREAM, after=position.seq - 1)), None)
+            if known is None or Digest.of(known.body).hex != position.head:
+                raise KeyringRewritten(f"event {position.seq} is another one than before", at=STREAM, hint=_HINT)
 
     def save_keyring(self, keys: TrustedKeys) -> None:
         """Remember the end of a keyring. An earlier one changes nothing."""
