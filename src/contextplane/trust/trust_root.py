@@ -116,19 +116,23 @@ def check_root(root: TrustRoot, bodies: Sequence[bytes], check: SignatureCheck) 
 
     A keyring without events trusts no key, and is not refused. The caller folds the events as well: this function does
     not check who may make a change. A root without keys is not about the keyring.
+
+    Events of the first format name no store: in a keyring that was sealed they vouch for nothing, for they could be
+    those of another store.
     """
     if not root.key_ids or not bodies:
         return
+    envelopes = [Envelope.parse(body, payload_type=KEYRING) for body in bodies]
+    events = [read_keyring_event(envelope.payload) for envelope in envelopes]
+    is_sealed = any(event.origin for event in events)
     keys: dict[str, PublicKey] = {}
     head = ""
-    for body in bodies:
-        envelope = Envelope.parse(body, payload_type=KEYRING)
-        event = read_keyring_event(envelope.payload)
+    for body, envelope, event in zip(bodies, envelopes, events, strict=True):
         if event.previous != head:
             break  # a signature from here on vouches for other events than these
         if (key := _named_key(event)) is not None and key.key_id in root.key_ids:
             keys[key.key_id] = key
-        if _is_signed(envelope, event, keys.values(), check):
+        if (event.origin or not is_sealed) and _is_signed(envelope, event, keys.values(), check):
             return
         head = Digest.of(body).hex
     raise TrustRootMismatch(

@@ -49,13 +49,20 @@ def test_what_is_saved_is_loaded_and_forgotten(tmp_path: Path, store: Path) -> N
     assert state.load() == empty
 
 
-def test_each_store_has_its_own_memory_and_a_link_to_a_store_shares_it(tmp_path: Path, store: Path) -> None:
+def test_each_place_has_its_own_memory_and_a_link_above_it_leads_to_the_same(tmp_path: Path, store: Path) -> None:
     other, link = tmp_path / "other", tmp_path / "link"
     other.mkdir()
-    link.symlink_to(store)
+    link.symlink_to(store.parent)
     assert state_of(tmp_path, store).save(FULL)
     assert state_of(tmp_path, other).load() == StoreMemory(path=str(other))
-    assert state_of(tmp_path, link).load().note == FULL.note
+    assert state_of(tmp_path, link / store.name).load().note == FULL.note
+
+
+def test_a_link_that_is_put_in_the_place_of_a_store_leads_to_no_other_memory(tmp_path: Path, store: Path) -> None:
+    assert state_of(tmp_path, store).save(FULL)
+    store.rename(tmp_path / "moved")
+    store.symlink_to(tmp_path / "moved")
+    assert state_of(tmp_path, store).load().note == FULL.note
 
 
 def test_a_path_that_is_not_text_is_remembered_too(tmp_path: Path) -> None:

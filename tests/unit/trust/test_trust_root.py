@@ -16,6 +16,7 @@ from contextplane.trust.keyring_events import (
     Change,
     OwnerApproval,
     OwnerThreshold,
+    StoreSealed,
     read_keyring_event,
     sign_keyring_event,
     sign_proposal,
@@ -218,3 +219,18 @@ def test_a_root_without_keys_and_a_keyring_without_events_are_no_reason_to_refus
     assert is_accepted(forged, checkpoint=CHECKPOINT)
     assert is_accepted([], ROOT)
     assert not is_accepted(forged, ROOT, checkpoint=CHECKPOINT)
+
+
+def test_events_of_the_first_format_vouch_for_nothing_once_a_keyring_is_sealed() -> None:
+    """They name no store: those of another one could have been copied before the seal."""
+    first = [(ROOT, trust(ROOT, "acme", "owner")), (ROOT, trust(MALLORY, "acme", "owner"))]
+    keys, bodies = TrustedKeys(), []
+    for number, (signer, change) in enumerate(first, 1):
+        bodies.append(sign_change(keys, change, at=day(number), signer=signer))
+        keys = keys.after(bodies[-1], CHECK)
+    assert is_accepted(bodies, ROOT)
+    keys = replace(keys, origin=ORIGIN)
+    sealed = sign_change(keys, StoreSealed(entries=0), at=day(3), signer=MALLORY)
+    assert keys.after(sealed, CHECK).sealed == 0
+    assert not is_accepted([*bodies, sealed], ROOT)
+    assert is_accepted([*bodies, sealed], MALLORY)

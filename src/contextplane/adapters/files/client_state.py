@@ -80,6 +80,12 @@ class StoreMemory(Document, frozen=True, omit_defaults=True):
     mirrors: dict[str, MirrorMemory] = msgspec.field(default_factory=dict)
 
 
+def _place_of(store_path: str) -> str:
+    """Return the place of a store. A link in its place does not lead to another memory."""
+    folder, name = os.path.split(os.path.abspath(store_path))
+    return os.path.join(os.path.realpath(folder), name)
+
+
 class ClientState:
     """The memory of one store: `folder` holds those of all stores, `store_path` is the store's folder.
 
@@ -87,7 +93,7 @@ class ClientState:
     """
 
     def __init__(self, folder: str | None, store_path: str, disk: Disk | None = None) -> None:
-        real = os.fsencode(os.path.realpath(store_path))
+        real = os.fsencode(_place_of(store_path))
         self._folder = None if folder is None else os.path.abspath(folder)
         self._disk = disk or Disk()
         self._store = real.decode(errors="backslashreplace")

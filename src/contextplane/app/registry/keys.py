@@ -231,7 +231,8 @@ class KeyStore:
                 body = sign_change(keys, change, at=last, signer=signer, approvals=approvals)
                 keys = append_change(staged.streams, keys, body, self.check)
             resigner = RegistryResigner(self.memory, self.origin)
-            resigner.sign(staged, before, keys, check=self.check, signer=signer, now=clock, seen=seen)
+            known = seen or self.memory.root
+            resigner.sign(staged, before, keys, check=self.check, signer=signer, now=clock, seen=known)
         staged.commit(self.platform.catalog)
         self.memory.save_keyring(keys)
         self.keyring = keys
