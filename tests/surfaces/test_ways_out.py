@@ -161,7 +161,7 @@ def test_how_a_step_diverged_is_told_to_machines_too(store: Path) -> None:
     ("args", "message"),
     [
         (["handoff"], "are required: {list,read,show,log,export}"),
-        (["keys"], "are required: {new,public,list,trust,rotate,revoke}"),
+        (["keys"], "are required: ACTION"),
         (["completion"], "are required: {bash,zsh,fish}"),
         (["handoff", "lst"], "no such choice: 'lst' (did you mean 'ctx handoff list'?)"),
         (["handoff", "list", "--status", "drafts"], "(did you mean 'ctx handoff --status draft'?)"),

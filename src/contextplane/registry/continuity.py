@@ -164,13 +164,13 @@ def check_times(streams: StreamsView, entries: Sequence[LogEntry], seen: Checkpo
             _refuse_past(event, seen, floor)
 
 
-class _Envelope(msgspec.Struct):
+class _Envelope(Value, frozen=True):
     """The part of an envelope that is read here. Readers of the event are stricter."""
 
     payload: str
 
 
-class _Moment(msgspec.Struct):
+class _Moment(Value, frozen=True):
     """The part of an event that is read here."""
 
     keyring: int

@@ -57,7 +57,7 @@ from contextplane.registry.version_state import VersionState
 from contextplane.store.event_stream import Chain, EventStream, Folded, StreamHead, last_event
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.errors import ClockWentBackwards
-from contextplane.trust.keyring import EventOfOtherStore
+from contextplane.trust.keyring import EventOfOtherStore, TrustedKeys
 from contextplane.trust.merkle import (
     CachedNodes,
     InclusionRefuted,
@@ -68,7 +68,7 @@ from contextplane.trust.merkle import (
 )
 from contextplane.trust.merkle_log import entry_body
 
-__all__ = ["RegistryReader", "SubjectState", "initial_state"]
+__all__ = ["LoggedEntries", "RegistryReader", "SubjectState", "initial_state"]
 
 _HINT = "the catalog was changed; see 'ctx verify --registry'"
 S = TypeVar("S", bound="StreamState")
@@ -131,14 +131,12 @@ class RegistryReader:
         self.check = check
         self.heads = heads
         self.seen = seen
-        self._log = log
-        self._nodes = CachedNodes(StreamTree(streams, TREE))
+        self._logged = None if log is None else LoggedEntries(streams, log)
         self._tenants: dict[PackRef, str] = {}
 
     def advance(self, heads: StreamHeads, log: Checkpoint) -> None:
         """Go on with the ends of streams and the log after an act of the writer."""
-        self.heads, self._log = heads, log
-        self._nodes = CachedNodes(StreamTree(self.streams, TREE))
+        self.heads, self._logged = heads, LoggedEntries(self.streams, log)
 
     def names(self, prefix: str = "") -> Iterator[str]:
         """The names of all streams that begin with `prefix`, from the proved tree: none can be hidden."""
@@ -275,26 +273,9 @@ class RegistryReader:
     def _verify_event(self, stored: StoredEvent) -> VerifiedEvent:
         verified = self._verify_signed(stored)
         # (9) in the log, at the entry that it names
-        if self._log is not None:
-            self._check_entry(verified, self._log)
+        if self._logged is not None:
+            self._logged.check(verified)
         return verified
-
-    def _check_entry(self, verified: VerifiedEvent, log: Checkpoint) -> None:
-        """Refuse an event that is not the entry of the log that it claims to be.
-
-        The entry names the event before it, too: so nothing in a stream can be exchanged behind the log.
-        """
-        event, size = verified.event, log.size
-        place = f"{event.subject}@{event.seq}"
-        if event.entry >= size:
-            raise EventInvalid(f"it claims to be entry {event.entry} of a log of {size}", at=place, hint=_HINT)
-        try:
-            path = inclusion_proof(self._nodes, event.entry, size)
-            leaf = leaf_hash(entry_body(event_entry(verified)))
-            verify_inclusion(leaf, event.entry, size, root=log.root, proof=path)
-        except InclusionRefuted as error:
-            why = f"it claims to be entry {event.entry} of the log, and is not"
-            raise EventInvalid(why, at=place, hint=_HINT) from error
 
     def _verify_signed(self, stored: StoredEvent) -> VerifiedEvent:
         # (1) an envelope with an event, (2) one signature
@@ -302,7 +283,7 @@ class RegistryReader:
         # (3) in its place
         if (event.subject, event.seq, kind_of(event.change)) != (stored.stream, stored.seq, stored.kind):
             raise _misplaced_error(stored, f"it is {kind_of(event.change)}, event {event.seq} of {event.subject[:120]}")
-        self._check_origin(event, stored)
+        _check_origin(self.keyrings.now, event, stored)
         try:
             at = Timestamp.parse(event.at)
         except InvalidTimestamp as error:
@@ -327,15 +308,39 @@ class RegistryReader:
             raise RegistryUntrusted(f"key {signature.key_id[:16]} did not sign this", at=_place(stored), hint=_HINT)
         return VerifiedEvent(event=event, at=at, by=actor, digest=Digest.of(stored.body).hex)
 
-    def _check_origin(self, event: RegistryEvent, stored: StoredEvent) -> None:
-        now = self.keyrings.now
-        is_old = not event.origin and (now.sealed is None or event.entry < now.sealed)
-        if not is_old and event.origin != now.origin:
-            raise EventOfOtherStore(
-                f"it was made for {event.origin[:120] or 'no store'}, not for {now.origin}",
-                at=_place(stored),
-                hint=_HINT,
-            )
+
+class LoggedEntries:
+    """Proves that events are the entries of a log that they name. `log`: its verified checkpoint."""
+
+    def __init__(self, streams: StreamsView, log: Checkpoint) -> None:
+        self._log = log
+        self._nodes = CachedNodes(StreamTree(streams, TREE))
+
+    def check(self, verified: VerifiedEvent) -> None:
+        """Refuse an event that is not the entry of the log that it claims to be.
+
+        The entry names the event before it, too: so nothing in a stream can be exchanged behind the log.
+        """
+        event, size = verified.event, self._log.size
+        place = f"{event.subject}@{event.seq}"
+        if event.entry >= size:
+            raise EventInvalid(f"it claims to be entry {event.entry} of a log of {size}", at=place, hint=_HINT)
+        try:
+            path = inclusion_proof(self._nodes, event.entry, size)
+            leaf = leaf_hash(entry_body(event_entry(verified)))
+            verify_inclusion(leaf, event.entry, size, root=self._log.root, proof=path)
+        except InclusionRefuted as error:
+            why = f"it claims to be entry {event.entry} of the log, and is not"
+            raise EventInvalid(why, at=place, hint=_HINT) from error
+
+
+def _check_origin(now: TrustedKeys, event: RegistryEvent, stored: StoredEvent) -> None:
+    """Refuse an event of another store. `now`: the newest keyring."""
+    is_old = not event.origin and (now.sealed is None or event.entry < now.sealed)
+    if not is_old and event.origin != now.origin:
+        raise EventOfOtherStore(
+            f"it was made for {event.origin[:120] or 'no store'}, not for {now.origin}", at=_place(stored), hint=_HINT
+        )
 
 
 def _place(stored: StoredEvent) -> str:

@@ -94,6 +94,7 @@ class KeyStore:
 
     `external_signer`: opens a signer outside of this program, which takes precedence over the environment's key.
     `check`: what checks signatures, Ed25519 by default. Each signature is checked once while this object lives.
+    `behind`: how many seconds the clock was behind the record at the last act. `resigner`: signed the registry then.
     """
 
     def __init__(
@@ -108,9 +109,7 @@ class KeyStore:
         self.files = FileKeys(platform.home.inside("keys"))
         self.check: SignatureCheck = CachedSignatureCheck(check or Ed25519Check())
         self.behind = 0
-        """How many seconds the clock was behind the latest time on record at the last act, if more than a minute."""
         self.resigner: RegistryResigner | None = None
-        """What signed the registry anew after the last change of the keyring here; None without a registry."""
         self.origin = _origin_of(platform.store_id)
         self._passphrase = passphrase
         self._local = LocalKeys(self.files, passphrase, environment_key, external_signer)
@@ -148,9 +147,8 @@ class KeyStore:
     @property
     def now(self) -> Timestamp:
         """The time of an act: the clock, but not before the latest time on record."""
-        keys = self.keyring
         with self.platform.catalog.read() as view:
-            return next_event_time(self.clock, _latest_time(self, view.streams, keys))
+            return next_event_time(self.clock, _latest_time(self, view.streams, self.follow(view.streams)))
 
     def create_key(self, name: str, issuer: str | None) -> NewKey:
         """Make a key. The first key of a store is trusted at once, and owns the keyring."""
@@ -216,7 +214,7 @@ class KeyStore:
         from contextplane.registry.streams import CHECKPOINTS, LOG
         from contextplane.store.staged_changes import StagedChanges
 
-        seen, _ = self.memory.load(), self.keyring
+        seen, _ = self.memory.load() or self.memory.root, self.keyring
         with self.platform.catalog.read() as view:
             staged = StagedChanges(view, unmoved=(LOG, CHECKPOINTS))
             before = keys = self.follow(view.streams)
@@ -231,8 +229,7 @@ class KeyStore:
                 body = sign_change(keys, change, at=last, signer=signer, approvals=approvals)
                 keys = append_change(staged.streams, keys, body, self.check)
             resigner = RegistryResigner(self.memory, self.origin)
-            known = seen or self.memory.root
-            resigner.sign(staged, before, keys, check=self.check, signer=signer, now=clock, seen=known)
+            resigner.sign(staged, before, keys, check=self.check, signer=signer, now=clock, seen=seen)
         staged.commit(self.platform.catalog)
         self.memory.save_keyring(keys)
         self.keyring = keys
