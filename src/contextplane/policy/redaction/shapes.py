@@ -89,7 +89,8 @@ class TextProfile:
 
 
 _OUTLINE = bytes(48 if chr(code) in "0123456789" else 65 if chr(code).isalpha() else code for code in range(128)) * 2
-_GAPS, _MANY_DIGITS, _PAN_OUTLINE = b" .-()/+_\t\r\n", b"0" * 8, b"AAAAA0000A"
+_GAPS, _MANY_DIGITS, _PAN_OUTLINE = b" .-()/+", b"0" * 8, b"AAAAA0000A"
+_CARD_GAPS, _CARD_DIGITS = _GAPS + b"_\t\r\n", b"0" * 12
 _WORD = lazy_regex(r"[a-z]+")
 _DIGIT = lazy_regex(r"[0-9]")
 _REFERENCE_REACH = 40
@@ -132,6 +133,11 @@ def _holds_number(profile: TextProfile) -> bool:
 
 def _has_many_digits(profile: TextProfile) -> bool:
     return profile.has_many_digits
+
+
+def _may_hold_card(profile: TextProfile) -> bool:
+    """Whether as many digits as a card has follow each other, apart from what may stand between them."""
+    return _CARD_DIGITS in profile.text.encode("ascii", "replace").translate(_OUTLINE, _CARD_GAPS)
 
 
 def _may_hold_pan(profile: TextProfile) -> bool:
@@ -451,7 +457,7 @@ _may_be_street = _has_word(
 SHAPES: tuple[Shape, ...] = (
     # Where two rules mask the same, the one that names it more exactly comes first.
     Shape(("iban", "bank_account"), _has_many_digits, _ibans),
-    Shape(("credit_card", "pan"), _has_many_digits, _cards),
+    Shape(("credit_card", "pan"), _may_hold_card, _cards),
     Shape(("tax_id",), _may_hold_pan, _gstins),
     Shape(("pan",), _may_hold_pan, _pans),
     Shape(("aadhaar",), _has_many_digits, _aadhaars),
