@@ -6,6 +6,7 @@ names it. So order numbers, hashes, times and amounts stay. No pattern backtrack
 
 import re
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from contextplane.policy.detect.personal_data import SPLIT_CARD, is_luhn_valid, may_hold_number, national_number_spans
@@ -127,12 +128,8 @@ def _has_word(words: str, *hints: str) -> Callable[[TextProfile], bool]:
     return lambda profile: holds(profile) or not names.isdisjoint(profile.words)
 
 
-def _holds_number(profile: TextProfile) -> bool:
-    return profile.may_hold_number
-
-
-def _has_many_digits(profile: TextProfile) -> bool:
-    return profile.has_many_digits
+_holds_number: Callable[[TextProfile], bool] = attrgetter("may_hold_number")
+_has_many_digits: Callable[[TextProfile], bool] = attrgetter("has_many_digits")
 
 
 def _may_hold_card(profile: TextProfile) -> bool:
