@@ -91,9 +91,8 @@ class TextProfile:
 
 _OUTLINE = bytes(48 if chr(code) in "0123456789" else 65 if chr(code).isalpha() else code for code in range(128)) * 2
 _GAPS, _MANY_DIGITS, _PAN_OUTLINE = b" .-()/+", b"0" * 8, b"AAAAA0000A"
-_CARD_GAPS, _CARD_DIGITS = _GAPS + b"_\t\r\n", b"0" * 12
-_WORD = lazy_regex(r"[a-z]+")
-_DIGIT = lazy_regex(r"[0-9]")
+_CARD_GAPS, _CARD_DIGITS = b" .-()/+_\t\r\n", b"0" * 12
+_WORD, _DIGIT = lazy_regex(r"[a-z]+"), lazy_regex(r"[0-9]")
 _REFERENCE_REACH = 40
 _REFERENCE = lazy_regex(
     r"(?:^|[^A-Za-z])(?:order|invoice|ticket|tracking|shipment|reference|ref|txn|transaction|sku|case|booking|awb|parcel"
@@ -133,7 +132,6 @@ _has_many_digits: Callable[[TextProfile], bool] = attrgetter("has_many_digits")
 
 
 def _may_hold_card(profile: TextProfile) -> bool:
-    """Whether as many digits as a card has follow each other, apart from what may stand between them."""
     return _CARD_DIGITS in profile.text.encode("ascii", "replace").translate(_OUTLINE, _CARD_GAPS)
 
 
@@ -175,8 +173,7 @@ _LICENCE = lazy_regex(
 _MACHINE_LINE = lazy_regex(r"(?<![0-9A-Za-z<])P[A-Z<][A-Z]{3}[A-Z<]{39}(?:\s{1,2}[A-Z0-9<]{44})?(?![0-9A-Za-z<])")
 
 
-_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
-_COMMON_GAPS = str.maketrans("", "", " .-")
+_WITHOUT_DIGITS, _COMMON_GAPS = str.maketrans("", "", "0123456789"), str.maketrans("", "", " .-")
 
 
 def _cards(profile: TextProfile) -> Iterator[Span]:
