@@ -47,10 +47,11 @@ from contextplane.registry.claims import (
     collect_claims,
 )
 from contextplane.registry.errors import VersionDeprecated, VersionRevoked, VersionUnknown
-from contextplane.registry.events import Published, VerifiedEvent
+from contextplane.registry.events import Published
 from contextplane.registry.resolution import Mark, RegistrySnapshot, ResolvedDocument
 from contextplane.registry.reviews import ReviewIncomplete, ReviewRejected, check_reviews, needed_roles
 from contextplane.registry.streams import artifact_stream, version_stream
+from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.registry.version_state import Use, VersionState
 from contextplane.trust.errors import Untrusted
 from contextplane.trust.verify import TrustContext, VerifiedArtifact, verify

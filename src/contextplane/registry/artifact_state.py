@@ -27,7 +27,6 @@ from contextplane.model.value import Value
 from contextplane.registry.authority import PUBLISHER
 from contextplane.registry.errors import ActorNotAllowed, ArtifactUnknown, TransitionRefused
 from contextplane.registry.events import (
-    Actor,
     CatalogReference,
     Change,
     Drafted,
@@ -35,13 +34,12 @@ from contextplane.registry.events import (
     EventInvalid,
     Linted,
     Review,
-    Scope,
     Signed,
     Verdict,
-    VerifiedEvent,
     Withdrawn,
     kind_of,
 )
+from contextplane.registry.verified_event import Actor, Scope, VerifiedEvent
 
 __all__ = [
     "ALLOWED_STAGES",

@@ -18,12 +18,10 @@ from collections.abc import Callable
 from functools import partial
 from itertools import chain
 
-import msgspec
+from msgspec.structs import replace
 
 from contextplane.model.catalog import StoredEvent
 from contextplane.model.ids import Digest, PackRef
-from contextplane.model.json.errors import JsonRefused
-from contextplane.model.json.parse import parse
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
@@ -31,7 +29,7 @@ from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.artifact_state import ArtifactState, Stage, is_allowed, refuse_transition
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.claims import PublicationAudit
-from contextplane.registry.continuity import check_continuity
+from contextplane.registry.continuity import check_continuity, read_entry
 from contextplane.registry.events import (
     AliasSet,
     DraftListed,
@@ -40,12 +38,13 @@ from contextplane.registry.events import (
     Promoted,
     Published,
     RolledBack,
-    VerifiedEvent,
     kind_of,
 )
+from contextplane.registry.log import REGISTRY_LOG, event_entry
 from contextplane.registry.log_audit import AuditProblem, AuditProblems, CheckpointAudit, TreeAudit, audit_cosignatures
+from contextplane.registry.name_state import NameState
 from contextplane.registry.open import RegistryView
-from contextplane.registry.reader import RegistryReader, SubjectState, initial_state
+from contextplane.registry.reader import RegistryReader, SubjectState
 from contextplane.registry.stream_heads import StreamCut
 from contextplane.registry.streams import (
     CHECKPOINTS,
@@ -56,9 +55,12 @@ from contextplane.registry.streams import (
     SUBJECTS,
     VERSIONS,
     artifact_stream,
+    names_stream,
     version_stream,
 )
+from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.registry.version_state import VersionState
+from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import (
     Checkpoint,
     LogRewritten,
@@ -68,11 +70,7 @@ from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, follow_keyring
 from contextplane.trust.merkle import EMPTY_ROOT, levels_of
-from contextplane.trust.merkle_log import (
-    LogEntry,
-    VerifiedCheckpoint,
-    entry_body,
-)
+from contextplane.trust.merkle_log import CheckpointBeforeKeyring, LogEntry, VerifiedCheckpoint
 
 __all__ = [
     "AuditProblem",
@@ -84,6 +82,8 @@ __all__ = [
     "TreeAudit",
     "audit",
     "read_log_entry",
+    "report_unlogged_keyring",
+    "report_void_entry",
     "verify_keyring",
 ]
 
@@ -93,7 +93,10 @@ class EventAudit:
 
     A publication depends on a digest that was reviewed and signed before it, and follows the version before it; a pin
     depends on a published version. `times`: the time of every entry whose event could be read. `state_before`: the
-    state of a subject before the first entry that is followed; by default nothing was before.
+    state of a subject before the first entry that is followed; by default nothing was before. `keyring`: the number of
+    changes of the keyring before that.
+
+    What the log has and the rules do not allow is void. It is reported, and the states go on without it.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  the inputs of a verification
@@ -102,58 +105,58 @@ class EventAudit:
         keyrings: KeyringHistory,
         check: SignatureCheck,
         problems: AuditProblems,
-        seen: Checkpoint | None,
         publications: PublicationAudit,
-        state_before: Callable[[str], SubjectState] = initial_state,
+        state_before: Callable[[str], SubjectState] | None = None,
+        keyring: int | None = None,
     ) -> None:
         self.states: dict[str, SubjectState | None] = {}
         self.times: dict[int, Timestamp] = {}
         self.by_revoked = 0
         self._streams = streams
-        self._reader = RegistryReader(streams, keyrings, check, seen=seen)
+        self._reader = RegistryReader(streams, keyrings, check)
         self._problems = problems
         self._numbers: dict[str, int] = {}
         self._latest: Timestamp | None = None
-        self._last: dict[str, tuple[int, str]] = {}
         self._publications = publications
-        self._state_before = state_before
+        self._state_before = state_before or self._reader.initial
+        self._keyring = keyring
 
     def follow(self, entry: LogEntry, index: int) -> None:
-        """Check the event of one log entry: it exists, is the next of its stream, and may follow its state."""
+        """Check the event of a log entry that counts: it exists, and may follow the state of its subject."""
         place = f"{entry.stream[:256]}@{entry.seq}"
         with self._problems.collect(place):
             if entry.stream == STREAM:
-                self._check_chain(entry)
                 self._check_keyring_entry(entry, index)
                 return
             if entry.stream not in self.states:
-                self._begin(entry)
+                # Without a state, only that problem is reported of it.
+                self.states[entry.stream], self._numbers[entry.stream] = None, entry.seq
+                self.states[entry.stream] = self._begin(entry)
             self._numbers[entry.stream] = entry.seq
-            self._check_chain(entry)
             self._check_event(entry, index)
 
-    def _begin(self, entry: LogEntry) -> None:
-        """Take up a stream before its first entry. Without a state, only that problem is reported of it."""
-        self.states[entry.stream], self._numbers[entry.stream] = None, entry.seq
-        self._last[entry.stream] = (entry.seq, entry.event)
-        state = self._state_before(entry.stream)
-        self._last[entry.stream] = (state.seq, state.head)
-        self.states[entry.stream] = state
+    def _begin(self, entry: LogEntry) -> SubjectState | None:
+        """The state of a stream before its first entry; None for a stream of no subject, whose events are void."""
+        try:
+            return self._state_before(entry.stream)
+        except EventInvalid as error:
+            if entry.stream.startswith(SUBJECTS):
+                raise
+            self._problems.add(error.code, entry.stream[:256], error.message, logged=True)
+            return None
 
     def _state(self, stream: str) -> SubjectState | None:
         """The state of a subject by the entries so far; None if its stream is damaged."""
         return self.states[stream] if stream in self.states else self._state_before(stream)
 
-    def _check_chain(self, entry: LogEntry) -> None:
-        """Refuse an entry that does not follow the last one of its stream."""
-        number, digest = self._last.get(entry.stream, (0, ""))
-        self._last[entry.stream] = (entry.seq, entry.event)
-        begins = entry.stream == STREAM and not number
-        if not begins and (entry.seq != number + 1 or entry.previous not in {None, digest}):
-            raise LogRewritten(f"it does not follow event {number} of its stream")
+    def _name(self, base_id: str) -> NameState:
+        """The owner of an id by the entries so far; nobody if its stream is damaged, which is reported there."""
+        state = self._state(names_stream(base_id))
+        return state if isinstance(state, NameState) else NameState(base_id=base_id)
 
     def _check_keyring_entry(self, entry: LogEntry, index: int) -> None:
         """Check that the log has the change of the keyring that the stream has, at its time."""
+        self._keyring = entry.seq
         stored = next(iter(self._streams.read(STREAM, after=entry.seq - 1)), None)
         if stored is None or Digest.of(stored.body).hex != entry.event:
             raise KeyringRewritten(f"entry {index} of the log names another change")
@@ -175,19 +178,29 @@ class EventAudit:
         state = self.states[entry.stream]
         if state is None:
             return  # the problem before it is reported; its consequences are not
-        self.states[entry.stream] = None
-        verified = self._reader.check_event(stored, state)
-        self._check_position(verified, index)
-        self.by_revoked += verified.by.revoked
-        self.states[entry.stream] = state.after_event(verified)
-        self._check_dependencies(verified, at=str(entry.stream))
+        place = f"{entry.stream}@{entry.seq}"
+        # From here on the log has the event as it is: if it is not allowed, it is void.
+        self.states[entry.stream] = replace(state, seq=entry.seq, head=entry.event)
+        with self._problems.collect(place, logged=True):
+            verified = self._reader.check_event(stored, state, self._name)
+            self._check_position(verified, entry, index)
+            self.states[entry.stream] = state.after_event(verified)
+            self.by_revoked += verified.by.revoked
+            self._check_time(index, verified.at)
+            self._check_dependencies(verified, at=str(entry.stream))
 
-    def _check_position(self, verified: VerifiedEvent, index: int) -> None:
-        if verified.event.entry != index:
-            raise EventInvalid(f"it claims to be entry {verified.event.entry} of the log, and is entry {index}")
-        self._check_time(index, verified.at)
+    def _check_position(self, verified: VerifiedEvent, entry: LogEntry, index: int) -> None:
+        """Refuse an event that is elsewhere in the log than it says, or not under the keyring of that place."""
+        event = verified.event
+        if event.entry != index:
+            raise EventInvalid(f"it claims to be entry {event.entry} of the log, and is entry {index}")
+        if event_entry(verified) != entry:
+            raise EventInvalid(f"entry {index} of the log names another event before it")
+        if event.origin and event.keyring != self._keyring:
+            raise EventInvalid(f"made under change {event.keyring} of the keyring, and {self._keyring} was the newest")
 
     def _check_time(self, index: int, at: Timestamp) -> None:
+        """Report a time that goes back. The places in the log decide, so that the event counts."""
         self.times[index] = at
         latest, self._latest = self._latest, at
         if latest is not None and at < latest:
@@ -199,8 +212,10 @@ class EventAudit:
         match change:
             case Published():
                 stage = self._artifact_stage(Digest.parse(change.digest), verified.event.keyring)
-                for error in self._publications.check(PackRef.parse(at.removeprefix(VERSIONS)), change):
-                    self._problems.add(error.code, f"{at}@{verified.event.seq}", error.message)
+                ref = PackRef.parse(at.removeprefix(VERSIONS))
+                name, entry = self._name(ref.pack_id), verified.event.entry
+                for error in self._publications.check(ref, change, name, entry):
+                    self._problems.add(error.code, f"{at}@{verified.event.seq}", error.message, logged=True)
                 self._check_stage(kind_of(change), stage, at)
             case DraftListed():
                 digest, ref = Digest.parse(change.digest), PackRef.parse(at.removeprefix(DRAFTS))
@@ -244,8 +259,8 @@ class AuditResult(Value, frozen=True):
     """The result of an audit.
 
     `newest`: the newest checkpoint; None if there is none, or none that is trusted.
-    `renewable`: the only problem is that the signer of the newest checkpoint is revoked from a time before it, or that
-    it is older than a revocation; a new checkpoint by another key repairs that.
+    `renewable`: beside what the log has for good, the only problem is that the signer of the newest checkpoint is
+    revoked from a time before it, or that it is older than a change of the keyring; a new checkpoint repairs that.
     `by_revoked`: the number of events by keys that are revoked now.
     `as_of`: the time of the newest checkpoint, trusted or not.
     `since`: the checkpoint after which it begins; the numbers are of what came after it. None: everything was verified.
@@ -271,9 +286,11 @@ class AuditResult(Value, frozen=True):
     def signable(self) -> bool:
         """Whether a new checkpoint may be signed.
 
-        A false cosignature does not stop it: every writer of the catalog can add one.
+        What the log has for good does not stop it, and no false cosignature: every writer of the catalog can add one.
         """
-        return self.renewable or all(problem.code == CosignatureInvalid.code for problem in self.problems)
+        return self.renewable or all(
+            problem.logged or problem.code == CosignatureInvalid.code for problem in self.problems
+        )
 
 
 def audit(  # noqa: PLR0913  the inputs of a verification
@@ -299,16 +316,17 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     keyrings = KeyringHistory.of(streams, keys)
     checkpoints = CheckpointAudit(streams, keyrings, check, origin, problems)
     events, trees = (
-        EventAudit(streams, keyrings, check, problems, seen, publications or PublicationAudit()),
+        EventAudit(streams, keyrings, check, problems, publications or PublicationAudit()),
         TreeAudit(checkpoints.sizes, keys.sealed),
     )
     # (2) and (3), in the order of the log
     for stored in streams.read(LOG):
         progress(len(stored.body), 1)
         entry = read_log_entry(stored, problems)
-        trees.add(stored.body, entry)
-        if entry is not None:
+        if trees.add(stored.body, entry) and entry is not None:
             events.follow(entry, stored.seq - 1)
+        elif entry is not None:
+            report_void_entry(entry, stored.seq - 1, problems)
     # (4) nothing beside it
     for name in chain.from_iterable(streams.names(prefix) for prefix in SUBJECTS):
         events.refuse_beyond(name)
@@ -320,7 +338,8 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     with problems.collect(LOG):
         if newest is not None or not doubtful:
             check_continuity(streams, view.marks, newest, seen)
-    renewable = doubtful and len(problems.all) == 1
+            doubtful = doubtful or report_unlogged_keyring(trees.ends.get(STREAM), newest, keys, problems)
+    renewable = doubtful and problems.damage == 1
     # (8) the cosignatures
     audit_cosignatures(streams, keyrings, check, problems)
     return AuditResult(
@@ -350,16 +369,32 @@ def verify_keyring(
 
 
 def read_log_entry(stored: StoredEvent, problems: AuditProblems) -> LogEntry | None:
-    """Parse an entry of the log; None if it is not one as it is written."""
-    with problems.collect(f"{LOG}@{stored.seq}"):
-        try:
-            entry = msgspec.convert(parse(stored.body).value, LogEntry)
-        except (JsonRefused, msgspec.ValidationError) as error:
-            raise LogRewritten(f"not an entry: {error}") from error
-        if entry_body(entry) != stored.body or stored.kind != "entry":
-            raise LogRewritten("not an entry as it is written")
-        return entry
-    return None
+    """Parse an entry of the log; None if it is not one as it is written, which is reported."""
+    place = f"{LOG}@{stored.seq}"
+    if stored.kind != "entry":
+        problems.add(LogRewritten.code, place, f"of the kind {stored.kind[:40]!r}")
+    entry = read_entry(stored.body)
+    if entry is None:
+        problems.add(LogRewritten.code, place, "not an entry as it is written", logged=True)
+    return entry
+
+
+def report_void_entry(entry: LogEntry, index: int, problems: AuditProblems) -> None:
+    """Report an entry that does not follow the last one of its stream."""
+    why = f"entry {index} of the log does not follow the last event of its stream"
+    problems.add(LogRewritten.code, f"{entry.stream[:256]}@{entry.seq}", why, logged=True)
+
+
+def report_unlogged_keyring(
+    end: StreamHead | None, newest: VerifiedCheckpoint | None, keys: TrustedKeys, problems: AuditProblems
+) -> bool:
+    """Report that the log lacks a change of the keyring, which a new checkpoint repairs. Returns whether it does."""
+    try:
+        REGISTRY_LOG.check_keyring_logged(end, newest, keys)
+    except CheckpointBeforeKeyring as error:
+        problems.add(error.code, error.at or LOG, error.message)
+        return True
+    return False
 
 
 def _refuse_strays(view: RegistryView, levels: int, problems: AuditProblems) -> None:

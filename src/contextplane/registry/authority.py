@@ -6,52 +6,49 @@ and an operator. A review takes exactly the role it is made in: owning the keyri
 An event of the registry is judged by the keyring that it was made under: it stays valid when the role is taken away
 later. A revocation is different. It reaches back, so readers check it in the newest keyring.
 
-Roles do not reach across issuers: a reviewer reviews what their own issuer publishes, an operator pins what belongs to
-their own tenant, unless the key has a role for another tenant or for the environment. Events of the first format keep
-the rules of their time.
+Roles do not reach across issuers: a reviewer reviews what their own issuer publishes, an issuer publishes under ids
+that it owns, an operator pins ids that belong to their own tenant, unless the key has a role for another tenant or for
+the environment. Events of the first format keep the rules of their time.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal, assert_never
 
 from msgspec.structs import replace
 
-from contextplane.model.ids import Digest, PackRef
+from contextplane.model.ids import Digest
 from contextplane.model.keys import LOG, OWNER, PublicKey
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import StreamsView
 from contextplane.registry.errors import ActorNotAllowed
 from contextplane.registry.events import (
-    Actor,
     Change,
     EventInvalid,
-    Grant,
+    Published,
     RegistryEvent,
     Review,
-    Scope,
-    VerifiedEvent,
     kind_of,
 )
+from contextplane.registry.name_state import NameState
+from contextplane.registry.verified_event import Actor, Grant, Scope, VerifiedEvent
 from contextplane.trust.dsse import Envelope
 from contextplane.trust.keyring import TrustedKeys, apply_change
 from contextplane.trust.keyring_events import KEYRING, KeyringEvent, read_keyring_event
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten
+from contextplane.trust.merkle_log import LogEntry
 from contextplane.trust.tenancy import tenant_role
 
-__all__ = ["OPERATOR", "PUBLISHER", "RIGHTS", "KeyringHistory", "Right", "TenantOf", "authorise", "environment_role"]
+__all__ = ["OPERATOR", "PUBLISHER", "RIGHTS", "KeyringHistory", "Right", "authorise", "environment_role"]
 
 PUBLISHER = "publisher"
 OPERATOR = "operator"
 
 Right = Literal["anybody", "reviewer", "issuer", "publisher", "operator", "environment"]
 """`anybody`: any trusted key. `reviewer`: a key of the issuer of the artifact with the role of the review. `issuer`:
-any key of that issuer. `publisher`: a key of that issuer with this role. `operator`: a key with this role, of the
-tenant of the artifact, or with the role `tenant:<id>` or `environment:<name>`. `environment`: an operator with
-`environment:<name>`."""
-
-TenantOf = Callable[[PackRef], str]
-"""The tenant of a published version; empty if it is not known."""
+any key of that issuer. `publisher`: a key of that issuer with this role; for a publication, of the owner of the id.
+`operator`: a key with this role, of the tenant of the id, or with the role `tenant:<id>` or `environment:<name>`.
+`environment`: an operator with `environment:<name>`."""
 
 RIGHTS: dict[str, Right] = {
     "drafted": "anybody",
@@ -60,6 +57,7 @@ RIGHTS: dict[str, Right] = {
     "signed": "issuer",
     "draft_listed": "anybody",
     "draft_withdrawn": "anybody",  # its author or a publisher: only the fold knows the author (artifact_state.py)
+    "name_claimed": "publisher",
     "published": "publisher",
     "deprecated": "publisher",
     "revoked": "publisher",
@@ -85,18 +83,17 @@ def environment_role(environment: str) -> str:
     return f"environment:{environment}"
 
 
-def authorise(verified: VerifiedEvent, scope: Scope, tenant_of: TenantOf) -> None:
-    """Refuse a change that its actor may not make.
-
-    `tenant_of`: called only where the right depends on the tenant of a version that the scope names.
-    """
+def authorise(verified: VerifiedEvent, scope: Scope, name: NameState | None = None) -> None:
+    """Refuse a change that its actor may not make. `name`: the id that the scope names, if it names one."""
     change, actor = verified.change, verified.by
     right = RIGHTS[kind_of(change)]
     if right == "anybody" or (verified.is_first_format and _had_right(right, change, actor, scope)):
         return
-    if right == "operator" and not scope.tenant and scope.version is not None:
-        scope = replace(scope, tenant=tenant_of(scope.version))
+    if name is not None and right == "operator":
+        scope = replace(scope, tenant=name.tenant_at(verified.event.entry))
     if _has_right(right, change, actor, scope):
+        if name is not None and isinstance(change, Published) and scope.published is not None:
+            name.check_publication(scope.published, change.issuer, change.kind, verified.event.entry)
         return
     needed = {
         "reviewer": f"the role {change.role if isinstance(change, Review) else ''} of {scope.issuer}",
@@ -180,10 +177,25 @@ class KeyringHistory:
         return self._versions[seq]
 
     def is_newest_for(self, event: RegistryEvent, at: Timestamp) -> bool:
-        """Whether the keyring that an event names was the newest at its time."""
+        """Whether the keyring that an event names could be the newest at its time.
+
+        Events of the first format have only times to tell. Others have a place in the log, which decides (`entries`).
+        """
         if at < self.at(event.keyring).as_of:
             return False
-        return event.keyring == self.now.seq or at <= self.at(event.keyring + 1).as_of
+        return bool(event.origin) or event.keyring == self.now.seq or at <= self.at(event.keyring + 1).as_of
+
+    def entry(self, seq: int) -> tuple[LogEntry, int | None] | None:
+        """The entry of the log for a change of the keyring, and the place that the change claims for it.
+
+        None for changes that are not there, or from before the store was sealed: those are in no log.
+        """
+        if not 0 < seq <= self.now.seq:
+            return None
+        event, digest = self._events[seq - 1]
+        if not event.origin:
+            return None
+        return LogEntry(event=digest, seq=seq, stream=STREAM, previous=event.previous), event.entry
 
     def actor(self, key_id: str, seq: int, at: Timestamp) -> Actor | None:
         """The roles of a key at a time under a keyring; None if it was not valid then."""

@@ -21,7 +21,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -36,7 +36,7 @@ from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.admit import AdmittedDocument, admit
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.claims import ClaimsJudgement
-from contextplane.registry.events import Published, VerifiedEvent, kind_of, read_event
+from contextplane.registry.events import Published, kind_of, read_event
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.open import OpenRegistry
 from contextplane.registry.pin_state import PinState, ref_of
@@ -60,6 +60,9 @@ from contextplane.trust.keyring_stream import follow_keyring
 from contextplane.trust.merkle import StreamTree, consistency_proof, level_name
 from contextplane.trust.merkle_log import VerifiedCheckpoint
 from contextplane.trust.verify import TrustContext
+
+if TYPE_CHECKING:
+    from contextplane.registry.verified_event import VerifiedEvent
 
 __all__ = [
     "FORMAT",

@@ -5,7 +5,7 @@ that its id is the publisher's. A reader cannot know which program wrote that, s
 
     judge_publication    over the values that are collected here     rejudge.py
     collect_claims       reads them from a snapshot                  here
-    PublishedName        all publications of one id, by the log      here
+    newest_publication   the version before, by number and log       here
     PublicationAudit     collects them in the order of the log       here
 
 A client judges each publication once by the gates of one version of this package, and remembers that
@@ -13,60 +13,41 @@ A client judges each publication once by the gates of one version of this packag
 """
 
 from collections.abc import Callable, Container, Iterable
-from functools import cache, cached_property, partial
+from functools import partial
 from typing import ClassVar, Protocol
 
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.artifact import FORMS, ArtifactKind, Overlay
+from contextplane.model.artifact import FORMS, Overlay
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.parse import parse
 from contextplane.model.value import Value
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.events import CatalogReference, Published, VerifiedEvent
-from contextplane.registry.log import event_entry
-from contextplane.registry.reader import RegistryReader
-from contextplane.registry.resolution import RegistrySnapshot, prove_event, read_publications
-from contextplane.registry.streams import LOG, VERSIONS, version_stream
+from contextplane.registry.events import CatalogReference, Published
+from contextplane.registry.name_state import NameState
+from contextplane.registry.resolution import RegistrySnapshot
+from contextplane.registry.streams import VERSIONS, version_stream
+from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.registry.version_state import VersionState
-from contextplane.trust.merkle import InclusionRefuted
-from contextplane.trust.merkle_log import LogEntry, entry_body
 
 __all__ = [
     "ClaimsJudge",
     "ClaimsJudgement",
-    "KindTaken",
-    "NameTaken",
     "PublicationAudit",
     "PublicationClaims",
     "PublicationGatesFailed",
     "PublicationReportWrong",
     "PublicationVersionWrong",
-    "PublishedName",
-    "check_owner",
+    "PublishedVersions",
     "check_predecessor",
     "collect_claims",
     "collect_errors",
+    "newest_publication",
     "published_ref",
     "read_document",
-    "recorded_name",
 ]
-
-
-class NameTaken(ContextPlaneError):
-    """An id under which another issuer publishes."""
-
-    code: ClassVar[str] = "publish_name_taken"
-    family: ClassVar[Family] = "conflict"
-
-
-class KindTaken(ContextPlaneError):
-    """An id under which documents of another kind are published."""
-
-    code: ClassVar[str] = "publish_kind_taken"
-    family: ClassVar[Family] = "conflict"
 
 
 class PublicationGatesFailed(ContextPlaneError):
@@ -99,9 +80,9 @@ class PublicationReportWrong(ContextPlaneError):
 class PublicationClaims(Value, frozen=True):
     """A publication, and what its claims are judged by.
 
-    `first`: the first publication of its id. `previous`: the number of the version before it by the log, "" if there
-    was none. `before`: the document of the version that it names as the one before. `catalogs`: those that it names.
-    `base`: for an overlay, the newest version of its pack at that time.
+    `name`: the owner of its id. `entry`: its place in the log. `previous`: the number of the version before it by the
+    log, "" if there was none. `before`: the document of the version that it names as the one before. `catalogs`: those
+    that it names. `base`: for an overlay, the newest version of its pack at that time.
     """
 
     ref: PackRef
@@ -109,7 +90,8 @@ class PublicationClaims(Value, frozen=True):
     artifact: Candidate
     envelope: bytes
     report: bytes
-    first: Published
+    name: NameState
+    entry: int
     previous: str = ""
     before: Candidate | None = None
     catalogs: tuple[Candidate, ...] = ()
@@ -142,71 +124,42 @@ class ClaimsJudgement(Value, frozen=True):
         return f"{self.gates}:{publication}"
 
 
-class PublishedName:
-    """The publications of one id in the order of the log.
+class PublishedVersions(Protocol):
+    """The part of a reader or a snapshot with which the publications of an id are looked up."""
 
-    The issuer and the kind of the first one own the id. Publications of others are void: an honest program refuses to
-    write them, and nothing is compared with them. A publication whose place in the log is not the one that it claims is
-    left out: coming first takes more than saying so.
+    def history(self, stream: str) -> Iterable[VerifiedEvent]: ...
+
+    def name(self, base_id: str) -> NameState: ...
+
+
+def newest_publication(
+    registry: PublishedVersions,
+    versions: Iterable[PackRef],
+    *,
+    below: PackRef | None = None,
+    entry: int | None = None,
+) -> VerifiedEvent | None:
+    """The publication of the highest of some versions of an id; `below` a number, before an `entry` of the log.
+
+    Publications by others than the owner of the id are void in this format, and passed over in the first one. Nearly
+    always it is the first that is read, however many versions there are.
     """
-
-    def __init__(self, events: Iterable[VerifiedEvent], is_logged: Callable[[VerifiedEvent], bool]) -> None:
-        publications = ((event, event.change) for event in events)
-        self._publications = sorted(
-            ((event, change) for event, change in publications if isinstance(change, Published)),
-            key=lambda publication: publication[0].event.entry,
-        )
-        self._is_logged = cache(is_logged)  # each is asked once, also after the view is closed
-
-    @cached_property
-    def refs(self) -> tuple[PackRef, ...]:
-        """Every version, of the owner or not, ordered by number."""
-        return tuple(sorted(published_ref(event) for event, _ in self._publications))
-
-    @cached_property
-    def first(self) -> VerifiedEvent | None:
-        """The first publication."""
-        return next((event for event, _ in self._publications if self._is_logged(event)), None)
-
-    @property
-    def owner(self) -> Published | None:
-        change = self.first.change if self.first is not None else None
-        return change if isinstance(change, Published) else None
-
-    def newest(self, *, below: PackRef | None = None, entry: int | None = None) -> VerifiedEvent | None:
-        """The highest version of the owner; `below` a number, published before an `entry` of the log."""
-        owner = self.owner
-        events = [
-            event
-            for event, change in self._publications
-            if owner is not None
-            and (change.issuer, change.kind) == (owner.issuer, owner.kind)
-            and (below is None or published_ref(event).release < below.release)
-            and (entry is None or event.event.entry < entry)
-        ]
-        events.sort(key=lambda event: published_ref(event).release, reverse=True)
-        return next((event for event in events if self._is_logged(event)), None)
+    candidates = (ref for ref in versions if below is None or ref.release < below.release)
+    for ref in sorted(candidates, key=lambda ref: ref.release, reverse=True):
+        # The publication is the first event of its stream that counts, however many followed.
+        event = next(iter(registry.history(version_stream(ref))), None)
+        if event is None or not isinstance(event.change, Published):
+            continue
+        name = registry.name(ref.pack_id)
+        is_owned = (event.change.issuer, event.change.kind) == (name.issuer, name.kind)
+        if is_owned and (entry is None or event.event.entry < entry):
+            return event
+    return None
 
 
 def published_ref(event: VerifiedEvent) -> PackRef:
     """The version whose stream an event is in."""
     return PackRef.parse(event.event.subject.removeprefix(VERSIONS))
-
-
-def check_owner(owner: Published, ref: PackRef, issuer: str, kind: ArtifactKind) -> None:
-    """Refuse a version under an id that belongs to another issuer, or to another kind of document."""
-    if owner.issuer != issuer:
-        raise NameTaken(
-            f"versions of {ref.pack_id} are published by {owner.issuer}, not by {issuer}",
-            at=str(ref),
-            hint="publish it under an id of its own",
-        )
-    if owner.kind != kind:
-        raise KindTaken(
-            f"{ref.pack_id} is the id of a {owner.kind}, not of a {kind}",
-            at=str(ref),
-            hint="publish it under an id of its own",
-        )
 
 
 def check_predecessor(ref: PackRef, published: Published, previous: str) -> None:
@@ -231,49 +184,23 @@ def collect_errors(*checks: Callable[[], None]) -> tuple[ContextPlaneError, ...]
     return tuple(errors)
 
 
-def recorded_name(reader: RegistryReader, base_id: str) -> PublishedName:
-    """The publications of an id for a writer, who compares their places with the entries of the log."""
-
-    def is_entry(index: int, entry: LogEntry) -> bool:
-        stored = next(iter(reader.streams.read(LOG, after=index)), None)
-        return stored is not None and (stored.seq, stored.body) == (index + 1, entry_body(entry))
-
-    def is_logged(event: VerifiedEvent) -> bool:
-        return is_entry(event.event.entry, event_entry(event))
-
-    return PublishedName(read_publications(reader, base_id, is_entry), is_logged)
-
-
-def _proved_name(snapshot: RegistrySnapshot, base_id: str) -> PublishedName:
-    """The publications of an id for a client, who proves their places under the newest checkpoint."""
-    newest = snapshot.newest()
-
-    def is_logged(event: VerifiedEvent) -> bool:
-        try:
-            proof = newest and prove_event(event, newest.checkpoint, snapshot)
-        except InclusionRefuted:
-            return False
-        return proof is not None
-
-    return PublishedName(snapshot.publications(base_id), is_logged)
-
-
 def collect_claims(
     version: VersionState, artifact: Candidate, before: Candidate | None, envelope: bytes, snapshot: RegistrySnapshot
 ) -> PublicationClaims:
     """Collect what the claims of a publication are judged by, or refuse it if that cannot be read.
 
-    Its cost grows with the number of versions of this id, and of the pack that an overlay is for.
+    It reads one publication beside this one, and one of the pack that an overlay is for.
     """
-    published, name = version.publication, _proved_name(snapshot, version.ref.pack_id)
-    previous = name.newest(below=version.ref, entry=version.entry)
+    published, base_id = version.publication, version.ref.pack_id
+    previous = newest_publication(snapshot, snapshot.versions(base_id), below=version.ref, entry=version.entry)
     return PublicationClaims(
         ref=version.ref,
         published=published,
         artifact=artifact,
         envelope=envelope,
         report=snapshot.object(Digest.parse(published.report)),
-        first=name.owner or published,
+        name=snapshot.name(base_id),
+        entry=version.entry,
         previous="" if previous is None else published_ref(previous).version,
         before=before,
         catalogs=tuple(_named_catalog(version, reference, snapshot) for reference in published.catalogs),
@@ -307,7 +234,7 @@ def _base_pack(version: VersionState, artifact: Candidate, snapshot: RegistrySna
     """The pack that an overlay was judged with: its newest version then."""
     if not isinstance(artifact.document, Overlay):
         return None
-    newest = _proved_name(snapshot, artifact.document.base_pack_id).newest(entry=version.entry)
+    newest = newest_publication(snapshot, snapshot.versions(artifact.document.base_pack_id), entry=version.entry)
     change = newest.change if newest is not None else None
     return (
         read_document(change, snapshot.object, at=published_ref(newest))
@@ -343,26 +270,35 @@ class PublicationAudit:
         self.earlier: Callable[[str], Iterable[tuple[PackRef, Published]]] = lambda _base_id: ()
         self._names: dict[str, list[tuple[PackRef, Published]]] = {}
 
-    def check(self, ref: PackRef, change: Published) -> tuple[ContextPlaneError, ...]:
-        """Return an error for every claim of the next publication that does not hold."""
+    def check(self, ref: PackRef, change: Published, name: NameState, entry: int) -> tuple[ContextPlaneError, ...]:
+        """Return an error for every claim of the next publication that does not hold.
+
+        `name`: the owner of its id. `entry`: its place in the log.
+        """
         publications = self._publications(ref.pack_id)
         before = self._newest(ref.pack_id, below=ref)
         publications.append((ref, change))
-        first = publications[0][1]
         previous = "" if before is None else before[0].version
         if self._fetch is not None and self._judge is not None:
             try:
-                claims = self._claims(ref, change, first=first, previous=previous, fetch=self._fetch)
+                claims = self._claims(ref, change, previous=previous, name=name, entry=entry, fetch=self._fetch)
             except ContextPlaneError as error:
                 return (error,)
             return self._judge(claims)
         return collect_errors(
-            partial(check_owner, first, ref, change.issuer, change.kind),
+            partial(name.check_owner, change.issuer, change.kind, at=str(ref)),
             partial(check_predecessor, ref, change, previous),
         )
 
-    def _claims(
-        self, ref: PackRef, change: Published, *, first: Published, previous: str, fetch: Callable[[Digest], bytes]
+    def _claims(  # noqa: PLR0913  what is judged
+        self,
+        ref: PackRef,
+        change: Published,
+        *,
+        previous: str,
+        name: NameState,
+        entry: int,
+        fetch: Callable[[Digest], bytes],
     ) -> PublicationClaims:
         artifact = read_document(change, fetch, at=ref)
         after = self._publication(PackRef(ref.pack_id, change.after)) if change.after else None
@@ -373,7 +309,8 @@ class PublicationAudit:
             artifact=artifact,
             envelope=fetch(Digest.parse(change.envelope)),
             report=fetch(Digest.parse(change.report)),
-            first=first,
+            name=name,
+            entry=entry,
             previous=previous,
             before=read_document(after, fetch, at=PackRef(ref.pack_id, change.after)) if after is not None else None,
             catalogs=tuple(self._catalog(ref, reference, fetch) for reference in change.catalogs),

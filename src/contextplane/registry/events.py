@@ -14,19 +14,17 @@ from msgspec import Meta
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import ArtifactKind
-from contextplane.model.ids import Digest, PackRef
+from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import Json, canonical
 from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.parse import parse
 from contextplane.model.terms import Identifier, Semver
-from contextplane.model.timestamp import Timestamp
-from contextplane.model.value import Document, Value
+from contextplane.model.value import Document
 from contextplane.ports.keys import Signer
 from contextplane.trust.dsse import Envelope, make_envelope
 
 __all__ = [
     "PAYLOAD_TYPE",
-    "Actor",
     "AliasChange",
     "AliasDropped",
     "AliasSet",
@@ -43,10 +41,10 @@ __all__ = [
     "EnvironmentProtected",
     "EventInvalid",
     "GoldenOutcome",
-    "Grant",
     "IncidentClosed",
     "IncidentOpened",
     "Linted",
+    "NameClaimed",
     "Observed",
     "Pin",
     "PinChange",
@@ -61,12 +59,10 @@ __all__ = [
     "Revoked",
     "RollbackEnded",
     "RolledBack",
-    "Scope",
     "Signed",
     "Trigger",
     "Unpinned",
     "Verdict",
-    "VerifiedEvent",
     "VersionChange",
     "Withdrawn",
     "check_change",
@@ -157,6 +153,17 @@ class DraftListed(Document, frozen=True, tag_field="change", tag="draft_listed")
     """These bytes are a draft of the version. A name is looked up here, and never in an unsigned index."""
 
     digest: _Digest
+
+
+# --- the owner of an id: registry/names/<id> --------------------------------------------------------------------------
+
+
+class NameClaimed(Document, frozen=True, tag_field="change", tag="name_claimed"):
+    """An issuer publishes documents of one kind under this id. Operators of the tenant pin them."""
+
+    issuer: Identifier
+    kind: ArtifactKind
+    tenant: Identifier
 
 
 # --- the life of a version: registry/version/<id>@<X.Y.Z> -------------------------------------------------------------
@@ -340,7 +347,7 @@ VersionChange = (
 PinChange = Pinned | Unpinned | RolledBack | RollbackEnded | Promoted
 AliasChange = AliasSet | AliasDropped
 EnvironmentChange = EnvironmentOpened | EnvironmentProtected
-Change = ArtifactChange | DraftListed | VersionChange | PinChange | AliasChange | EnvironmentChange
+Change = ArtifactChange | DraftListed | NameClaimed | VersionChange | PinChange | AliasChange | EnvironmentChange
 
 
 PAYLOAD_TYPE = "application/vnd.contextplane.registry+json"
@@ -380,69 +387,6 @@ class RegistryEvent(Document, frozen=True, omit_defaults=True):
     reason: _Reason
     change: Change
     origin: str = ""
-
-
-class Scope(Value, frozen=True):
-    """What a change is about, as far as the right to make it depends on that.
-
-    `tenant`: whose operators may make it. `version`: the publication that names the tenant, where the state does not.
-    """
-
-    issuer: str = ""
-    tenant: str = ""
-    environment: str = ""
-    version: PackRef | None = None
-
-
-class Grant(Value, frozen=True):
-    """The roles that one issuer gave a key."""
-
-    issuer: str
-    roles: tuple[str, ...]
-
-
-class Actor(Value, frozen=True):
-    """The key that signed an event, and its roles then.
-
-    `revoked`: by the newest keyring, it was revoked then. `rotated_keys`: all keys linked to it by rotation, itself
-    included; they belong to one person.
-    """
-
-    key_id: str
-    grants: tuple[Grant, ...]
-    rotated_keys: tuple[str, ...]
-    revoked: bool = False
-
-    def holds(self, role: str, issuer: str | None = None) -> bool:
-        """Whether the key had a role, for this issuer or for any."""
-        return any(role in grant.roles for grant in self.grants if issuer in {None, grant.issuer})
-
-    def is_of(self, issuer: str) -> bool:
-        return any(grant.issuer == issuer for grant in self.grants)
-
-
-class VerifiedEvent(Value, frozen=True):
-    """An event whose signature, place and authority were checked. Only these are folded into states.
-
-    `digest`: the SHA-256 of its stored body.
-    """
-
-    event: RegistryEvent
-    at: Timestamp
-    by: Actor
-    digest: str
-
-    @property
-    def change(self) -> Change:
-        return self.event.change
-
-    @property
-    def kind(self) -> str:
-        return kind_of(self.event.change)
-
-    @property
-    def is_first_format(self) -> bool:
-        return not self.event.origin
 
 
 def kind_of(change: Change) -> str:

@@ -13,20 +13,29 @@ from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Streams, StreamsView
 from contextplane.ports.keys import Signer
-from contextplane.registry.continuity import read_entry
-from contextplane.registry.events import VerifiedEvent
+from contextplane.registry.continuity import follow_entry, read_entry
 from contextplane.registry.stream_heads import HEAD_NODES, HeadNodes, HeadTree, StreamHeads
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
-from contextplane.store.event_stream import StreamHead
+from contextplane.registry.verified_event import VerifiedEvent
+from contextplane.store.event_stream import StreamHead, last_event
 from contextplane.trust.checkpoint import KeyringPosition
 from contextplane.trust.dsse import Envelope
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_events import KEYRING, read_keyring_event
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 from contextplane.trust.merkle import EMPTY_ROOT
-from contextplane.trust.merkle_log import LogEntry, MerkleLog, VerifiedCheckpoint
+from contextplane.trust.merkle_log import CheckpointBeforeKeyring, LogEntry, MerkleLog, VerifiedCheckpoint
 
-__all__ = ["REGISTRY_LOG", "LogChanges", "event_entry", "keyring_entries", "log_ends", "rebuild_heads", "sign_log"]
+__all__ = [
+    "REGISTRY_LOG",
+    "LogChanges",
+    "event_entry",
+    "keyring_entries",
+    "log_ends",
+    "next_keyring_entry",
+    "rebuild_heads",
+    "sign_log",
+]
 
 REGISTRY_LOG = MerkleLog(
     entries=LOG,
@@ -65,7 +74,13 @@ def sign_log(  # noqa: PLR0913  what a checkpoint says
     `heads`: the root over the ends of streams before these entries.
     """
     logged = StreamHeads(changes.marks, heads).head(KEYRING_STREAM)
-    entries = [*keyring_entries(changes.streams, logged), *entries]
+    unlogged = keyring_entries(changes.streams, logged)
+    if unlogged and entries:
+        # Events name their places in the log, which would be others.
+        raise CheckpointBeforeKeyring(
+            "the log lacks a change of the keyring", at=CHECKPOINTS, hint=REGISTRY_LOG.renew_hint
+        )
+    entries = [*unlogged, *entries]
     tree = HeadTree(changes.marks, heads)
     for entry in entries:
         tree.put(entry.stream, StreamHead(seq=entry.seq, digest=entry.event))
@@ -101,16 +116,21 @@ def keyring_entries(streams: StreamsView, logged: StreamHead | None) -> list[Log
     return entries
 
 
-def log_ends(streams: StreamsView) -> dict[str, StreamHead]:
-    """The ends of streams that the entries of the log lead to.
+def next_keyring_entry(streams: StreamsView, keys: TrustedKeys) -> int:
+    """The place in the log of the next change of the keyring: after all entries, and changes that are in no log yet."""
+    newest, logged = last_event(streams, CHECKPOINTS), None
+    with suppress(ContextPlaneError):  # readers of the log refuse it; the place is a hint
+        logged = None if newest is None else REGISTRY_LOG.claimed_checkpoint(newest.body).keyring
+    # Changes from before a store is sealed are in no log.
+    unlogged = keys.seq - logged.seq if logged is not None else 0 if keys.sealed is None else keys.seq
+    return streams.head(LOG) + unlogged
 
-    An unreadable entry is left out; an audit reports it.
-    """
+
+def log_ends(streams: StreamsView) -> dict[str, StreamHead]:
+    """The ends of streams that the entries of the log lead to. Void entries are left out; an audit reports them."""
     ends: dict[str, StreamHead] = {}
     for stored in streams.read(LOG):
-        with suppress(ContextPlaneError):
-            entry = read_entry(stored.body, stored.seq - 1)
-            ends[entry.stream] = StreamHead(seq=entry.seq, digest=entry.event)
+        follow_entry(ends, read_entry(stored.body))
     return ends
 
 

@@ -5,7 +5,7 @@ An audit collects all problems instead of stopping at the first one.
 
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import StoredEvent
@@ -15,6 +15,7 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.authority import KeyringHistory
+from contextplane.registry.continuity import follow_entry
 from contextplane.registry.cosignatures import read_cosignature
 from contextplane.registry.first_format import first_format_root
 from contextplane.registry.log import REGISTRY_LOG
@@ -25,7 +26,6 @@ from contextplane.registry.streams import (
     COSIGNATURES,
     TREE,
 )
-from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import (
     Checkpoint,
     CheckpointInvalid,
@@ -47,18 +47,23 @@ from contextplane.trust.merkle_log import (
     VerifiedCheckpoint,
 )
 
+if TYPE_CHECKING:
+    from contextplane.store.event_stream import StreamHead
+
 __all__ = ["AuditProblem", "AuditProblems", "CheckpointAudit", "SignedRoots", "TreeAudit", "audit_cosignatures"]
 
 
 class AuditProblem(Value, frozen=True):
     """One problem: the code of the error that a reader would raise, the place, and a message.
 
+    `logged`: the log has it for good. It counts for nothing, no copy is without it, and the log goes on.
     `ctx verify --registry --json` prints these fields.
     """
 
     code: str
     at: str
     message: str
+    logged: bool = False
 
 
 class AuditProblems:
@@ -71,17 +76,22 @@ class AuditProblems:
     def all(self) -> tuple[AuditProblem, ...]:
         return tuple(self._problems)
 
-    def add(self, code: str, at: str, message: str) -> None:
-        self._problems[AuditProblem(code=code, at=at, message=message)] = None
+    @property
+    def damage(self) -> int:
+        """The number of problems that the log does not have for good."""
+        return sum(not problem.logged for problem in self._problems)
+
+    def add(self, code: str, at: str, message: str, *, logged: bool = False) -> None:
+        self._problems[AuditProblem(code=code, at=at, message=message, logged=logged)] = None
 
     @contextmanager
-    def collect(self, at: str) -> Iterator[None]:
+    def collect(self, at: str, *, logged: bool = False) -> Iterator[None]:
         """Record an error and continue. `at`: the place, unless the error has a more exact one."""
         try:
             yield
         except ContextPlaneError as error:
             place = error.at or ""
-            self.add(error.code, place if place.startswith(at) else at, error.message)
+            self.add(error.code, place if place.startswith(at) else at, error.message, logged=logged)
 
 
 class TreeAudit:
@@ -112,17 +122,18 @@ class TreeAudit:
             return first_format_root(self.ends)
         return self._tree.save(self._nodes)
 
-    def add(self, body: bytes, entry: LogEntry | None) -> None:
-        """Add an entry of the log; None if it could not be read, which is reported elsewhere."""
+    def add(self, body: bytes, entry: LogEntry | None) -> bool:
+        """Add an entry of the log; None if it could not be read. Returns whether it counts."""
         self._frontier, nodes = self._frontier.append(leaf_hash(body))
         for node in nodes:
             if node.level == len(self.levels):
                 self.levels.append([])
             self.levels[node.level].append(node.hash)
-        if entry is not None:
-            self.ends[entry.stream] = StreamHead(seq=entry.seq, digest=entry.event)
+        counts = entry is not None and follow_entry(self.ends, entry)
+        if counts and entry is not None:
             self._tree.put(entry.stream, self.ends[entry.stream])
         self._record_roots()
+        return counts
 
     def compare(self, view: RegistryView, problems: AuditProblems) -> None:
         """Compare with the nodes in the catalog: none may differ, be missing or be added."""
@@ -194,10 +205,10 @@ class CheckpointAudit:
         self.as_of = max((verified.time for _, verified in self._checkpoints if verified is not None), default=NO_TIME)
         self.sizes = frozenset(verified.checkpoint.size for _, verified in self._checkpoints if verified is not None)
 
-    def heads_at(self, size: int) -> bytes | None:
-        """The root over the ends of streams that the newest one signs; None if it is not about this size."""
+    def newest_at(self, size: int) -> VerifiedCheckpoint | None:
+        """The newest one, not compared with the log yet; None if it is not about this size."""
         newest = self._checkpoints[-1][1] if self._checkpoints else None
-        return newest.heads if newest is not None and newest.checkpoint.size == size else None
+        return newest if newest is not None and newest.checkpoint.size == size else None
 
     def compare(self, trees: SignedRoots, times: Mapping[int, Timestamp]) -> tuple[VerifiedCheckpoint | None, bool]:
         """Compare all with the log. Returns the newest if it is trusted, and whether it is only doubtful.

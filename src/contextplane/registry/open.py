@@ -65,5 +65,5 @@ def open_registry(  # noqa: PLR0913  what a client knows
         check_log(view.streams, newest, root)
     heads = check_continuity(view.streams, view.marks, newest, seen or root)
     log = None if newest is None else newest.checkpoint
-    reader = RegistryReader(view.streams, keyrings, check, heads, seen=seen, log=log)
+    reader = RegistryReader(view.streams, keyrings, check, heads, log=log)
     return OpenRegistry(reader=reader, newest=newest)

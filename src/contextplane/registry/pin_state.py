@@ -31,11 +31,10 @@ from contextplane.registry.events import (
     Promoted,
     RollbackEnded,
     RolledBack,
-    Scope,
     Unpinned,
-    VerifiedEvent,
     kind_of,
 )
+from contextplane.registry.verified_event import Scope, VerifiedEvent
 
 __all__ = [
     "DEFAULT_MAX_AGE",
@@ -70,17 +69,13 @@ class PinState(Value, frozen=True):
     pins: Pins = Pins()
 
     def scope_of(self, change: Change) -> Scope:
-        """The environment, and the version whose publication names the tenant."""
-        ref = changed_ref(change) if isinstance(change, PinChange) else None
-        if ref is None and isinstance(change, RollbackEnded) and change.pins.base is not None:
-            ref = ref_of(change.pins.base)
-        return Scope(environment=self.environment, version=ref)
+        """The environment and the id that is pinned there, whoever published what the change names."""
+        del change
+        return Scope(environment=self.environment, name=self.base_id)
 
     def after_event(self, verified: VerifiedEvent) -> "PinState":
         """Fold one more event, or refuse it. The pins that the event carries must follow from the state."""
-        change = verified.change
-        if not isinstance(change, PinChange):
-            raise EventInvalid(f"{kind_of(change)} is no change of pins", at=verified.event.subject)
+        change = self._pin_change(verified)
         stamp = (verified.event.entry, verified.event.at, verified.by.key_id)
         if change.pins != pins_after(self.pins, change, *stamp):
             raise EventInvalid("it does not follow that this is pinned", at=verified.event.subject)
@@ -88,10 +83,17 @@ class PinState(Value, frozen=True):
 
     def at_event(self, verified: VerifiedEvent) -> "PinState":
         """The state that an event carries, for readers that do not read the whole stream."""
+        return replace(self, seq=verified.event.seq, head=verified.digest, pins=self._pin_change(verified).pins)
+
+    def _pin_change(self, verified: VerifiedEvent) -> PinChange:
+        """Refuse an event that is no change of these pins, or pins another id in the place of this one."""
         change = verified.change
         if not isinstance(change, PinChange):
             raise EventInvalid(f"{kind_of(change)} is no change of pins", at=verified.event.subject)
-        return replace(self, seq=verified.event.seq, head=verified.digest, pins=change.pins)
+        base = change.pins.base
+        if base is not None and (base.id != self.base_id or base.kind == "overlay"):
+            raise EventInvalid(f"it pins {base.id} in the place of {self.base_id}", at=verified.event.subject)
+        return change
 
     @property
     def base(self) -> PackRef | None:
@@ -190,11 +192,9 @@ class AliasState(Value, frozen=True):
         return tuple(name for name, number in self.aliases if number == version and name not in self.doubtful)
 
     def scope_of(self, change: Change) -> Scope:
-        """The version that the alias leads to, or led to."""
-        version = change.version if isinstance(change, AliasSet) else None
-        if isinstance(change, AliasDropped):
-            version = self._version_of(change.alias)
-        return Scope(version=None if version is None else PackRef(self.base_id, version))
+        """The id whose versions are named."""
+        del change
+        return Scope(name=self.base_id)
 
     def after_event(self, verified: VerifiedEvent) -> "AliasState":
         change, aliases = verified.change, dict(self.aliases)

@@ -19,18 +19,19 @@ from contextplane.authoring.version_class import check_bump, required_bump
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import Overlay
 from contextplane.model.catalog import IndexedObject
-from contextplane.model.ids import Digest
+from contextplane.model.ids import Digest, PackRef
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamConflict
 from contextplane.registry.artifact_state import ArtifactState, refuse_transition
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.claims import PublishedName, check_owner, published_ref, recorded_name
+from contextplane.registry.claims import newest_publication, published_ref
 from contextplane.registry.errors import TransitionRefused, VersionTaken
-from contextplane.registry.events import Approval, CatalogReference, Published
+from contextplane.registry.events import Approval, CatalogReference, NameClaimed, Published
+from contextplane.registry.name_state import NameState
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import GoldenResult, gates_report
 from contextplane.registry.reviews import check_rejections, check_reviews, needed_roles
-from contextplane.registry.streams import version_stream, versions_of
+from contextplane.registry.streams import names_stream, version_stream, versions_of
 from contextplane.registry.version_state import VersionState
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.trust.tenancy import check_issuer
@@ -45,6 +46,7 @@ __all__ = [
     "StatementOfOther",
     "is_already_published",
     "next_step",
+    "plan_publication",
     "publish",
     "reject_sensitive",
     "require_unpublished",
@@ -76,8 +78,7 @@ class Release(Value, frozen=True):
     """Everything that is published together: the artifact, its envelope, and its gate and golden results.
 
     `before`: the version before it, if any. `catalogs`: those that it was linted with. `base`: for an overlay, the
-    newest version of its pack, if any. `gates_version`: the version of the package whose gates ran. `name`: the
-    publications of its id as they were read before; they are read again if there are others by now.
+    newest version of its pack, if any. `gates_version`: the version of the package whose gates ran.
     """
 
     artifact: Candidate
@@ -88,7 +89,6 @@ class Release(Value, frozen=True):
     catalogs: tuple[CatalogReference, ...] = ()
     base: Candidate | None = None
     gates_version: str = ""
-    name: PublishedName | None = None
 
     @property
     def report_data(self) -> bytes:
@@ -121,11 +121,9 @@ def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResu
     # (1) the name and number are free
     if is_already_published(reader.version(artifact.ref), artifact):
         return None
-    name = release.name
-    if name is None or name.refs != tuple(versions_of(reader, artifact.ref.pack_id)):
-        name = recorded_name(reader, artifact.ref.pack_id)
-    if name.owner is not None:
-        check_owner(name.owner, artifact.ref, artifact.issuer, artifact.kind)
+    name = reader.name(artifact.ref.pack_id)
+    if name.is_claimed:
+        name.check_owner(artifact.issuer, artifact.kind, at=str(artifact.ref))
     # (2) signed
     state = reader.artifact(artifact.digest)
     check_rejections(state)
@@ -134,7 +132,7 @@ def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResu
     if release.catalogs != state.catalogs:
         raise StreamConflict("it was linted with other catalogs since", at=str(artifact.ref), hint="publish it again")
     _refuse_failures(release)
-    _refuse_overtaken(release, name)
+    _refuse_overtaken(release, reader)
     _refuse_moved_base(release, reader)
     # (4) reviews
     check_reviews(state, needed_roles(artifact, release.before))
@@ -162,14 +160,22 @@ def publish(writer: RegistryWriter, release: Release, reason: str) -> AppendResu
         tenant="" if tenant is None else tenant.tenant_id,
     )
     report = IndexedObject(digest=Digest.of(data), kind="registry_report", size=len(data), traced=True)
-    planned = PlannedChange(stream=version_stream(artifact.ref), change=change, reason=reason)
-    return writer.append([planned], [report])
+    return writer.append(plan_publication(name, artifact.ref, change, reason), [report])
 
 
-def _refuse_overtaken(release: Release, name: PublishedName) -> None:
+def plan_publication(name: NameState, ref: PackRef, change: Published, reason: str) -> list[PlannedChange]:
+    """Plan a publication, after a claim to its id if it has no owner yet, or goes to another tenant."""
+    planned = [PlannedChange(stream=version_stream(ref), change=change, reason=reason)]
+    if not name.is_claimed or name.tenants[-1][1] != change.operated_by:
+        claim = NameClaimed(issuer=change.issuer, kind=change.kind, tenant=change.operated_by)
+        planned.insert(0, PlannedChange(stream=names_stream(ref.pack_id), change=claim, reason=reason))
+    return planned
+
+
+def _refuse_overtaken(release: Release, reader: RegistryReader) -> None:
     """Refuse a release if another version was published since it was compared with the one before it."""
-    before = release.before.ref if release.before is not None else None
-    newest = name.newest(below=release.artifact.ref)
+    before, ref = release.before.ref if release.before is not None else None, release.artifact.ref
+    newest = newest_publication(reader, versions_of(reader, ref.pack_id), below=ref)
     if (published_ref(newest) if newest is not None else None) != before:
         raise StreamConflict("another version came between", at=str(release.artifact.ref), hint="publish it again")
 
@@ -178,7 +184,7 @@ def _refuse_moved_base(release: Release, reader: RegistryReader) -> None:
     """Refuse an overlay that was judged with another than the newest version of its pack: readers take it."""
     document = release.artifact.document
     if isinstance(document, Overlay):
-        newest = recorded_name(reader, document.base_pack_id).newest()
+        newest = newest_publication(reader, versions_of(reader, document.base_pack_id))
         base = release.base.ref if release.base is not None else None
         if (published_ref(newest) if newest is not None else None) != base:
             raise StreamConflict(

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
@@ -23,22 +24,34 @@ from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
-from contextplane.registry.audit import AuditResult, EventAudit, Progress, read_log_entry, verify_keyring
+from contextplane.registry.audit import (
+    AuditResult,
+    EventAudit,
+    Progress,
+    read_log_entry,
+    report_unlogged_keyring,
+    report_void_entry,
+    verify_keyring,
+)
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.claims import PublicationAudit
-from contextplane.registry.continuity import check_continuity
-from contextplane.registry.events import Published, VerifiedEvent
+from contextplane.registry.continuity import check_continuity, trace_entries
+from contextplane.registry.events import Published
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.log_audit import AuditProblems, CheckpointAudit
 from contextplane.registry.open import RegistryView
-from contextplane.registry.reader import RegistryReader, SubjectState, initial_state
+from contextplane.registry.reader import RegistryReader, SubjectState
 from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamHeads
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, VERSIONS
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint
 from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.keyring_stream import STREAM
 from contextplane.trust.merkle import Frontier, StreamTree, TreeDamaged, leaf_hash, level_name, peaks_of
 from contextplane.trust.merkle_log import CheckpointMissing, LogEntry, VerifiedCheckpoint
+
+if TYPE_CHECKING:
+    from contextplane.registry.verified_event import VerifiedEvent
 
 __all__ = ["audit_since", "find_checkpoint", "open_kept"]
 
@@ -72,26 +85,40 @@ def audit_since(  # noqa: PLR0913  the inputs of a verification
     # (3) the entries since, and their events
     stored = list(streams.read(LOG, after=size))
     entries = [read_log_entry(event, problems) for event in stored]
-    heads = checkpoints.heads_at(size + len(entries))
-    earlier = _EarlierRegistry(view, keyrings, check, since.checkpoint, heads=heads, entries=entries)
+    shown = checkpoints.newest_at(size + len(entries))
+    earlier = _EarlierRegistry(view, keyrings, check, since.checkpoint, shown=shown, entries=entries)
     publications.earlier = earlier.publications
-    events = EventAudit(streams, keyrings, check, problems, since.checkpoint, publications, cache(earlier.state))
+    # (4) both trees
+    trees = RecentTrees(streams, since.checkpoint, [event.body for event in stored], problems)
+    void = frozenset() if shown is None else trees.prove_heads(view.marks, shown.heads, since.checkpoint, entries)
+    keyring = since.checkpoint.keyring
+    events = EventAudit(
+        streams,
+        keyrings,
+        check,
+        problems,
+        publications,
+        cache(earlier.state),
+        keyring=None if keyring is None else keyring.seq,
+    )
+    is_other_log = shown is not None and trees.roots.get(trees.size, (b"", None))[0] != shown.checkpoint.root
     for index, entry in enumerate(entries, size):
         progress(len(stored[index - size].body), 1)
-        if entry is not None:
+        if entry is None or is_other_log:
+            continue  # entries that are not the signed ones say nothing of events
+        if index - size in void:
+            report_void_entry(entry, index, problems)
+        else:
             events.follow(entry, index)
     for stream in events.states:
         events.refuse_beyond(stream)
-    # (4) both trees
-    trees = RecentTrees(streams, since.checkpoint, [event.body for event in stored], problems)
-    if heads is not None:
-        trees.prove_heads(view.marks, heads, since.checkpoint, entries)
     # (5) the checkpoints, (6) and the newest of them
     newest, doubtful = checkpoints.compare(trees, events.times)
     with problems.collect(LOG):
         if newest is not None or not doubtful:
-            check_continuity(streams, view.marks, newest, since.checkpoint)
+            ends = check_continuity(streams, view.marks, newest, since.checkpoint)
             check_continuity(streams, view.marks, newest, seen or since.checkpoint)
+            doubtful = doubtful or report_unlogged_keyring(ends.head(STREAM), newest, keys, problems)
     return AuditResult(
         problems=problems.all,
         entries=len(entries),
@@ -100,7 +127,7 @@ def audit_since(  # noqa: PLR0913  the inputs of a verification
         by_revoked=events.by_revoked,
         as_of=checkpoints.as_of,
         newest=newest,
-        renewable=doubtful and len(problems.all) == 1,
+        renewable=doubtful and problems.damage == 1,
         since=since.checkpoint,
     )
 
@@ -166,23 +193,26 @@ class RecentTrees:
 
     def prove_heads(
         self, nodes: HeadNodesView, heads: bytes, since: Checkpoint, entries: Sequence[LogEntry | None]
-    ) -> None:
+    ) -> frozenset[int]:
         """Undo the entries one by one, from the newest ends of streams to those of the checkpoint.
 
-        If they do not lead there, the newest ends are false, and say nothing of those before them.
+        Returns the places of void entries. If they do not lead there, the newest ends are false, and say nothing of
+        those before them.
         """
-        tree, ends = HeadTree(nodes, heads), {}
+        tree, ends, void = HeadTree(nodes, heads), {}, frozenset[int]()
         with suppress(ContextPlaneError):
+            void = trace_entries(entries, tree.head).void
             for size, entry in zip(range(self.size, since.size, -1), reversed(entries), strict=True):
                 ends[size] = tree.root
-                if entry is None:
-                    return
+                if entry is None or size - 1 - since.size in void:
+                    continue
                 if entry.seq == 1:
                     tree.remove(entry.stream)
                 else:
                     tree.put(entry.stream, StreamHead(seq=entry.seq - 1, digest=entry.previous or ""))
             if tree.root == since.heads:
                 self.roots.update({size: (root, ends.get(size, since.heads)) for size, (root, _) in self.roots.items()})
+        return void
 
 
 class _EarlierRegistry:
@@ -195,7 +225,7 @@ class _EarlierRegistry:
         check: SignatureCheck,
         since: Checkpoint,
         *,
-        heads: bytes | None,
+        shown: VerifiedCheckpoint | None,
         entries: Iterable[LogEntry | None],
     ) -> None:
         self._since = since
@@ -204,17 +234,14 @@ class _EarlierRegistry:
             if entry is not None:
                 self._first.setdefault(entry.stream, entry)
         # A stream without a new event must still end where it did: the newest ends say where.
-        signed = None if heads is None else StreamHeads(view.marks, heads)
-        self._reader = RegistryReader(view.streams, keyrings, check, signed)
+        signed = None if shown is None else StreamHeads(view.marks, shown.heads)
+        log = None if shown is None else shown.checkpoint
+        self._reader = RegistryReader(view.streams, keyrings, check, signed, log=log)
 
     def state(self, stream: str) -> SubjectState:
         """The state of a subject at the checkpoint."""
-        first, state = self._first.get(stream), initial_state(stream)
-        if first is None:
-            return self._reader.state(stream)
-        for verified in islice(self._reader.history(stream), first.seq - 1):
-            state = state.after_event(verified)
-        return state
+        first = self._first.get(stream)
+        return self._reader.state(stream) if first is None else self._reader.state_after(stream, first.seq - 1)
 
     def publications(self, base_id: str) -> Iterator[tuple[PackRef, Published]]:
         """All publications of an id at the checkpoint, in the order of the log."""

@@ -1,6 +1,6 @@
 """Judging publications again: every claim of a publisher, by the gates of this package. Pure.
 
-    1  the id belongs to this issuer and to this kind of document
+    1  the id belongs to this issuer, to this kind of document and to this tenant
     2  the signed statement and the stored report are about these bytes, this name and these catalogs
     3  the version that it was compared with is the one before it, and its number covers the change since
     4  the document passes every gate, with the catalogs that were named, an overlay with the pack that it is for
@@ -24,11 +24,11 @@ from contextplane.registry.claims import (
     PublicationGatesFailed,
     PublicationReportWrong,
     PublicationVersionWrong,
-    check_owner,
     check_predecessor,
     collect_errors,
 )
 from contextplane.registry.merge import judge_with_catalogs
+from contextplane.registry.name_state import NameTaken
 from contextplane.registry.reports import catalog_rows
 from contextplane.trust.dsse import IN_TOTO, Envelope, Statement
 
@@ -41,13 +41,23 @@ def judge_publication(claims: PublicationClaims, *, identify: Identify | None = 
     `identify`: recognizes numbers that identify a person.
     """
     return collect_errors(
-        partial(check_owner, claims.first, claims.ref, claims.published.issuer, claims.published.kind),
+        partial(_check_owner, claims),
         partial(_check_statement, claims),
         partial(_check_report, claims),
         partial(check_predecessor, claims.ref, claims.published, claims.previous),
         partial(_check_number, claims),
         partial(_check_gates, claims, identify),
     )
+
+
+def _check_owner(claims: PublicationClaims) -> None:
+    """(1) Refuse a version under an id of another issuer, kind of document or tenant."""
+    published, tenant = claims.published, claims.name.tenant_at(claims.entry)
+    claims.name.check_owner(published.issuer, published.kind, at=str(claims.ref))
+    if tenant not in {"", published.operated_by}:
+        raise NameTaken(
+            f"it is for {published.operated_by}, and {claims.ref.pack_id} belongs to {tenant}", at=str(claims.ref)
+        )
 
 
 def _check_statement(claims: PublicationClaims) -> None:

@@ -28,7 +28,7 @@ from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.continuity import check_continuity
 from contextplane.registry.errors import RegistryUntrusted
 from contextplane.registry.first_format import refuse_unsealed
-from contextplane.registry.log import REGISTRY_LOG, LogChanges, rebuild_heads, sign_log
+from contextplane.registry.log import REGISTRY_LOG, LogChanges, next_keyring_entry, rebuild_heads, sign_log
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.clock import next_event_time
@@ -106,7 +106,8 @@ def seal(
         return keys
     change = StoreSealed(entries=changes.streams.head(LOG))
     at = next_event_time(now, keys.as_of)
-    return append_change(changes.streams, keys, sign_change(keys, change, at=at, signer=signer), check)
+    entry = next_keyring_entry(changes.streams, keys)
+    return append_change(changes.streams, keys, sign_change(keys, change, at=at, signer=signer, entry=entry), check)
 
 
 def seal_unused(

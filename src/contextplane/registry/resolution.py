@@ -13,11 +13,10 @@ A refusal is never cached, and removes the cached result. The bytes behind a nam
 how soon a new state is seen. The clock is an argument.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Literal, Protocol
 
 from contextplane.authoring.overlay.resolved_view import AppliedChange
-from contextplane.errors import ContextPlaneError
 from contextplane.model.artifact import ArtifactKind, Intent
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import Digest, PackRef
@@ -27,12 +26,12 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import Keyring
 from contextplane.registry.cosignatures import Witnesses, count_witnesses
-from contextplane.registry.events import VerifiedEvent
 from contextplane.registry.log import event_entry
 from contextplane.registry.merge import MergedPart
+from contextplane.registry.name_state import NameState
 from contextplane.registry.open import OpenRegistry
-from contextplane.registry.reader import RegistryReader
-from contextplane.registry.streams import LOG, TREE, version_stream, versions_of
+from contextplane.registry.streams import LOG, TREE, versions_of
+from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.registry.version_state import Use
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring_stream import STREAM
@@ -45,7 +44,7 @@ from contextplane.trust.merkle import (
     leaf_hash,
     verify_inclusion,
 )
-from contextplane.trust.merkle_log import LogEntry, VerifiedCheckpoint, entry_body
+from contextplane.trust.merkle_log import VerifiedCheckpoint, entry_body
 
 __all__ = [
     "CatalogSnapshot",
@@ -59,7 +58,6 @@ __all__ = [
     "ResolvedDocument",
     "StateNumber",
     "prove_event",
-    "read_publications",
     "state_number",
 ]
 
@@ -170,8 +168,12 @@ class RegistrySnapshot(Protocol):
         """The last event of a stream, verified likewise; None if there is none."""
         ...
 
-    def publications(self, base_id: str) -> Iterable[VerifiedEvent]:
-        """The publication of every version of an id (`read_publications`)."""
+    def versions(self, base_id: str) -> Iterable[PackRef]:
+        """Every version of an id that has a stream, ordered by number. Not all need be published."""
+        ...
+
+    def name(self, base_id: str) -> NameState:
+        """The owner of an id."""
         ...
 
     def object(self, digest: Digest) -> bytes:
@@ -236,8 +238,11 @@ class CatalogSnapshot:
     def last(self, stream: str) -> VerifiedEvent | None:
         return self._reader.last(stream)
 
-    def publications(self, base_id: str) -> Iterable[VerifiedEvent]:
-        return read_publications(self._reader, base_id, self._is_entry)
+    def versions(self, base_id: str) -> Iterable[PackRef]:
+        return versions_of(self._reader, base_id)
+
+    def name(self, base_id: str) -> NameState:
+        return self._reader.name(base_id)
 
     def object(self, digest: Digest) -> bytes:
         return self._fetch(digest)
@@ -262,53 +267,6 @@ class CatalogSnapshot:
 
     def consistency(self, old: int, size: int) -> Path:
         return consistency_proof(self._nodes, old, size)
-
-    def _is_entry(self, index: int, entry: LogEntry) -> bool:
-        newest = self._newest.checkpoint if self._newest is not None else None
-        if newest is None or index >= newest.size:
-            return False
-        leaf, path = leaf_hash(entry_body(entry)), self.inclusion(index, newest.size)
-        try:
-            verify_inclusion(leaf, index, newest.size, root=newest.root, proof=path)
-        except InclusionRefuted:
-            return False
-        return True
-
-
-def read_publications(
-    reader: RegistryReader, base_id: str, is_entry: Callable[[int, LogEntry], bool]
-) -> Iterator[VerifiedEvent]:
-    """The publication of every version of an id.
-
-    The first event of a version that is no valid publication is left out if the log has it just so: a holder of a key
-    wrote it past the rules, no reader accepts it, and the other versions must not suffer. If the log has it not, the
-    stream was changed, and that is refused. `is_entry`: whether the log has an entry at an index.
-    """
-    for ref in versions_of(reader, base_id):
-        stream = version_stream(ref)
-        try:
-            # The publication is the first event of its stream, however many followed.
-            event = next(iter(reader.history(stream)), None)
-        except ContextPlaneError:
-            if not _is_logged_first(reader, stream, is_entry):
-                raise
-            continue
-        if event is not None:
-            yield event
-
-
-def _is_logged_first(reader: RegistryReader, stream: str, is_entry: Callable[[int, LogEntry], bool]) -> bool:
-    """Whether the log has the first event of a stream as it is stored. The whole log is searched for it."""
-    stored = next(iter(reader.streams.read(stream)), None)
-    if stored is None or stored.seq != 1:
-        return False
-    digest = Digest.of(stored.body).hex
-    # As it is written now, and as it was in the first format.
-    entries = [LogEntry(event=digest, seq=1, stream=stream, previous=previous) for previous in ("", None)]
-    by_body = {entry_body(entry): entry for entry in entries}
-    return any(
-        logged.body in by_body and is_entry(logged.seq - 1, by_body[logged.body]) for logged in reader.streams.read(LOG)
-    )
 
 
 _CAPACITY = 1024

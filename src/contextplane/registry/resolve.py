@@ -25,11 +25,12 @@ from contextplane.registry.admit import AdmittedDocument, ArtifactMismatch, admi
 from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.cosignatures import CheckpointNotWitnessed, Witnesses
 from contextplane.registry.errors import WrongKind
-from contextplane.registry.events import Pin, VerifiedEvent
+from contextplane.registry.events import Pin
 from contextplane.registry.merge import MergeInput, merge_documents
 from contextplane.registry.pin_state import DEFAULT_MAX_AGE, EnvironmentState, PinState, is_doubtful, ref_of
 from contextplane.registry.resolution import Proof, RegistrySnapshot, Resolution, ResolveRequest, prove_event
 from contextplane.registry.streams import CHECKPOINTS, environment_stream, pins_stream
+from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.trust.checkpoint import Checkpoint, advance_checkpoint
 from contextplane.trust.clock import seconds_behind
 from contextplane.trust.compatibility import RuntimeCapabilities, check_compatibility

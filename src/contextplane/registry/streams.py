@@ -2,6 +2,7 @@
 
     registry/artifact/<64 hex>      the history of a digest before it is published
     registry/drafts/<id>@<X.Y.Z>    the digests of its drafts
+    registry/names/<id>             who owns an id
     registry/version/<id>@<X.Y.Z>   the history of a version from its publication on
     registry/pins/<env>/<id>        what an environment pins for an id, with its overlays
     registry/aliases/<id>           names for people
@@ -17,10 +18,11 @@ Ids and names of environments have no slash, so that no two subjects share a nam
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import ClassVar, Protocol
 
 from contextplane.errors import ContextPlaneError, Family
-from contextplane.model.ids import Digest, PackRef
+from contextplane.model.ids import Digest, PackRef, is_sha256
 
 __all__ = [
     "ALIASES",
@@ -30,6 +32,7 @@ __all__ = [
     "DRAFTS",
     "ENVIRONMENTS",
     "LOG",
+    "NAMES",
     "PINS",
     "REGISTRY",
     "SUBJECTS",
@@ -39,8 +42,10 @@ __all__ = [
     "StreamNames",
     "aliases_stream",
     "artifact_stream",
+    "digests_of",
     "drafts_stream",
     "environment_stream",
+    "names_stream",
     "origin_of",
     "pins_stream",
     "predecessor",
@@ -53,12 +58,13 @@ REGISTRY = "registry/"
 
 ARTIFACTS = "registry/artifact/"
 DRAFTS = "registry/drafts/"
+NAMES = "registry/names/"
 VERSIONS = "registry/version/"
 PINS = "registry/pins/"
 ALIASES = "registry/aliases/"
 ENVIRONMENTS = "registry/environments/"
 
-SUBJECTS = (ALIASES, ARTIFACTS, DRAFTS, ENVIRONMENTS, PINS, VERSIONS)
+SUBJECTS = (ALIASES, ARTIFACTS, DRAFTS, ENVIRONMENTS, NAMES, PINS, VERSIONS)
 """The prefixes of the registry's own streams whose events are in the log. Those of the keyring are, too."""
 
 LOG = "registry/log"
@@ -85,6 +91,10 @@ def artifact_stream(digest: Digest) -> str:
 
 def drafts_stream(ref: PackRef) -> str:
     return DRAFTS + str(ref)
+
+
+def names_stream(base_id: str) -> str:
+    return NAMES + _check_name(base_id)
 
 
 def version_stream(ref: PackRef) -> str:
@@ -121,9 +131,21 @@ class StreamNames(Protocol):
 
 
 def versions_of(streams: StreamNames, base_id: str = "") -> list[PackRef]:
-    """Every version that was ever published, of one id or of all, ordered by id and number."""
-    prefix = f"{VERSIONS}{base_id}@" if base_id else VERSIONS
-    return sorted(PackRef.parse(name.removeprefix(VERSIONS)) for name in streams.names(prefix))
+    """Every version that has a stream, of one id or of all, ordered by id and number.
+
+    One whose events are all void was never published. A name that is none of a version has only void events.
+    """
+    prefix, refs = f"{VERSIONS}{base_id}@" if base_id else VERSIONS, list[PackRef]()
+    for name in streams.names(prefix):
+        with suppress(ContextPlaneError):
+            refs.append(PackRef.parse(name.removeprefix(VERSIONS)))
+    return sorted(refs)
+
+
+def digests_of(streams: StreamNames) -> list[Digest]:
+    """Every digest that has a stream. One whose events are all void was never recorded."""
+    texts = (name.removeprefix(ARTIFACTS) for name in streams.names(ARTIFACTS))
+    return [Digest(text) for text in texts if is_sha256(text)]
 
 
 def predecessor(streams: StreamNames, ref: PackRef) -> PackRef | None:

@@ -1,7 +1,7 @@
 """The state of a version from its publication on, as a fold over its stream. Pure.
 
-`published` is its first event and occurs once. An event that restricts a version counts even if its key is revoked; one
-that makes it usable does not (`doubtful`).
+`published` is the first event that counts, and occurs once. An event that restricts a version counts even if its key is
+revoked; one that makes it usable does not (`doubtful`).
 """
 
 from typing import Literal
@@ -25,11 +25,10 @@ from contextplane.registry.events import (
     RefreshReported,
     RefreshRequired,
     Revoked,
-    Scope,
     Trigger,
-    VerifiedEvent,
     kind_of,
 )
+from contextplane.registry.verified_event import Scope, VerifiedEvent
 
 __all__ = ["Refresh", "Use", "VersionState"]
 
@@ -110,14 +109,16 @@ class VersionState(Value, frozen=True):
         return self.is_published and (use == "replay" or self.stage == "published")
 
     def scope_of(self, change: Change) -> Scope:
-        """The issuer and the tenant of the artifact that a change is about."""
-        published = change if isinstance(change, Published) else self.published
+        """The issuer and the tenant of the artifact that a change is about, and the id that it is published under."""
+        if isinstance(change, Published):
+            return Scope(issuer=change.issuer, name=self.ref.pack_id, published=self.ref)
+        published = self.published
         return Scope() if published is None else Scope(issuer=published.issuer, tenant=published.operated_by)
 
     def after_event(self, verified: VerifiedEvent) -> "VersionState":
         """Fold one more event, or refuse it."""
         change = verified.change
-        if (verified.event.seq == 1) is not isinstance(change, Published):
+        if self.is_published is isinstance(change, Published):
             raise TransitionRefused(
                 f"{kind_of(change)} as event {verified.event.seq}",
                 at=str(self.ref),

@@ -11,10 +11,11 @@ from contextplane.model.ids import Digest, PackRef
 from contextplane.model.value import Value
 from contextplane.registry.artifact_state import ArtifactState, Stage
 from contextplane.registry.artifacts import Candidate
-from contextplane.registry.events import AliasSet, EventInvalid, PinChange, VerifiedEvent
+from contextplane.registry.events import AliasSet, EventInvalid, PinChange
 from contextplane.registry.pin_state import PinState, changed_ref, is_doubtful, ref_of
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.streams import PINS, aliases_stream, artifact_stream, version_stream
+from contextplane.registry.verified_event import VerifiedEvent
 
 __all__ = [
     "GateSummary",
@@ -83,10 +84,14 @@ def is_published(reader: RegistryReader, state: ArtifactState) -> bool:
     return version.is_published and version.digest == state.digest
 
 
-def version_summary(reader: RegistryReader, ref: PackRef, pins: list[tuple[PackRef, PinLocation]]) -> VersionSummary:
-    """Summarize a version. One that cannot be read is listed with its problem."""
+def version_summary(
+    reader: RegistryReader, ref: PackRef, pins: list[tuple[PackRef, PinLocation]]
+) -> VersionSummary | None:
+    """Summarize a version; None if it was never published. One that cannot be read is listed with its problem."""
     try:
         version = reader.version(ref)
+        if not version.is_published:
+            return None
         aliases = reader.aliases(ref.pack_id).of_version(ref.version)
     except ContextPlaneError as error:
         return VersionSummary(ref=ref, problem=f"{error.code}: {error.message}", family=error.family)

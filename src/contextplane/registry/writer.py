@@ -31,7 +31,6 @@ from contextplane.registry.events import (
     Drafted,
     PinChange,
     RegistryEvent,
-    VerifiedEvent,
     check_change,
     kind_of,
     objects_of,
@@ -54,6 +53,7 @@ from contextplane.registry.stream_heads import (
     StreamHeads,
 )
 from contextplane.registry.streams import CHECKPOINTS, LOG, PINS, REGISTRY, SUBJECTS
+from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.store.event_stream import stream_head
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.clock import next_event_time, seconds_behind

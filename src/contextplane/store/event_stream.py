@@ -98,11 +98,11 @@ class Appended(NamedTuple, Generic[E, S]):
 class Chain(Value, Generic[E], frozen=True):
     """The link between events: each names the digest of the one before it, the first one names "".
 
-    `previous`: the digest that an event names. `misplaced`: the error for an event that does not follow the one before
-    it, with the reason.
+    `previous`: the digest that an event names; None if it names none. `misplaced`: the error for an event that does not
+    follow the one before it, with the reason.
     """
 
-    previous: Callable[[E], str]
+    previous: Callable[[E], str | None]
     misplaced: Callable[[StoredEvent, str], ContextPlaneError]
 
 
@@ -152,7 +152,7 @@ class EventStream(Value, Generic[E, S], frozen=True):
         seq, digest = end.seq, end.digest
         for item in stored:
             event = self.decode(item)
-            if item.seq != seq + 1 or self.chain.previous(event) != digest:
+            if item.seq != seq + 1 or self.chain.previous(event) not in {None, digest}:
                 raise self.chain.misplaced(item, f"it does not follow event {seq}")
             yield event
             seq, digest = item.seq, Digest.of(item.body).hex

@@ -439,14 +439,26 @@ def make_proposal(keys: TrustedKeys, change: Change) -> Proposal:
     return Proposal(origin=keys.origin, seq=keys.seq + 1, previous=keys.head, change=change)
 
 
-def sign_change(
-    keys: TrustedKeys, change: Change, *, at: Timestamp, signer: Signer, approvals: tuple[OwnerApproval, ...] = ()
+def sign_change(  # noqa: PLR0913  what an event says
+    keys: TrustedKeys,
+    change: Change,
+    *,
+    at: Timestamp,
+    signer: Signer,
+    approvals: tuple[OwnerApproval, ...] = (),
+    entry: int | None = None,
 ) -> bytes:
-    """Sign the next event of a keyring.
+    """Sign the next event of a keyring. `entry`: where the log will have it.
 
     The caller folds it with `TrustedKeys.after` before appending it: nothing is written that readers refuse.
     """
     event = KeyringEvent(
-        seq=keys.seq + 1, previous=keys.head, at=str(at), change=change, origin=keys.origin, approvals=approvals
+        seq=keys.seq + 1,
+        previous=keys.head,
+        at=str(at),
+        change=change,
+        origin=keys.origin,
+        entry=entry,
+        approvals=approvals,
     )
     return sign_keyring_event(event, signer)

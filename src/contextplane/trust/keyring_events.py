@@ -142,7 +142,7 @@ class KeyringEvent(Document, frozen=True, omit_defaults=True):
     """One change of the keyring.
 
     `previous` is the SHA-256 of the event before it, so that no event can be exchanged without notice. `origin` is the
-    log of the store; empty in events of the first format.
+    log of the store; empty in events of the first format. `entry` says where the log has it; readers prove that.
     """
 
     seq: int
@@ -150,6 +150,7 @@ class KeyringEvent(Document, frozen=True, omit_defaults=True):
     at: str
     change: Change
     origin: str = ""
+    entry: Annotated[int, Meta(ge=0, le=2**53 - 1)] | None = None
     approvals: Annotated[tuple[OwnerApproval, ...], Meta(max_length=16)] = ()
 
 

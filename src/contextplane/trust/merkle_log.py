@@ -21,7 +21,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Document, Value
 from contextplane.ports.catalog import Streams, StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.store.event_stream import last_event
+from contextplane.store.event_stream import StreamHead, last_event
 from contextplane.trust.checkpoint import (
     Checkpoint,
     CheckpointInvalid,
@@ -230,6 +230,23 @@ class MerkleLog(Value, frozen=True):
                     details=_RENEWABLE,
                 )
 
+    def check_keyring_logged(
+        self, end: StreamHead | None, newest: VerifiedCheckpoint | None, keys: TrustedKeys
+    ) -> None:
+        """Refuse a log that lacks a change of the keyring. `end`: the end of the keyring by the log.
+
+        The place of a change tells which events came before it.
+        """
+        if newest is None or newest.checkpoint.keyring is None:
+            return
+        if end != StreamHead(seq=keys.seq, digest=keys.head):
+            raise CheckpointBeforeKeyring(
+                f"the log does not have change {keys.seq} of the keyring",
+                at=self.checkpoints,
+                hint=self.renew_hint,
+                details=_RENEWABLE,
+            )
+
     def _before_keyring_error(self, newest: VerifiedCheckpoint, keys: TrustedKeys) -> CheckpointBeforeKeyring:
         return CheckpointBeforeKeyring(
             f"it is of {newest.time}, and the keyring changed at {keys.as_of}",
@@ -260,16 +277,23 @@ class MerkleLog(Value, frozen=True):
 
     def read_note(self, body: bytes) -> tuple[bytes, Timestamp]:
         """Parse a stored checkpoint; returns its note and the time that it claims, both unverified."""
-        try:
-            note = msgspec.json.decode(body, type=str).encode()
-        except (msgspec.DecodeError, UnicodeError) as error:
-            raise CheckpointInvalid("not a note", at=self.checkpoints, hint=self.restore_hint) from error
-        claimed = Checkpoint.parse(note.decode().rpartition("\n\n")[0] + "\n")
+        note, claimed = self._parse_note(body)
         if claimed.time is None or claimed.heads is None:
             raise CheckpointInvalid(
                 "it has no time, or no ends of streams", at=self.checkpoints, hint=self.restore_hint
             )
         return note, claimed.time
+
+    def claimed_checkpoint(self, body: bytes) -> Checkpoint:
+        """Parse a stored checkpoint, unverified."""
+        return self._parse_note(body)[1]
+
+    def _parse_note(self, body: bytes) -> tuple[bytes, Checkpoint]:
+        try:
+            note = msgspec.json.decode(body, type=str)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            raise CheckpointInvalid("not a note", at=self.checkpoints, hint=self.restore_hint) from error
+        return note.encode(), Checkpoint.parse(note.rpartition("\n\n")[0] + "\n")
 
     def append_entries(  # noqa: PLR0913  what a checkpoint says
         self,

@@ -4,15 +4,16 @@ from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Catalog
-from contextplane.registry.events import EnvironmentOpened, RegistryEvent, kind_of, sign_event
+from contextplane.registry.events import Change, EnvironmentOpened, RegistryEvent, kind_of, sign_event
 from contextplane.registry.streams import LOG, environment_stream
+from contextplane.store.event_stream import stream_head
 from contextplane.trust.keyring_stream import STREAM as KEYRING
 from contextplane.trust.merkle_log import LogEntry
 from tests.support.forged_log import forge_log
-from tests.unit.registry.world import ORIGIN
+from tests.unit.registry.world import ORIGIN, Registry
 from tests.unit.trust.world import key_of
 
-__all__ = ["backdated", "keyring_before", "slipped_in"]
+__all__ = ["backdated", "keyring_before", "slip_change", "slipped_in"]
 
 OPENED = environment_stream("prod")
 
@@ -47,6 +48,25 @@ def slipped_in(catalog: Catalog, event: RegistryEvent, *, by: str, until: Timest
         tx.streams.append(event.subject, event.seq - 1, [Event(kind=kind_of(event.change), body=body)])
         entry = LogEntry(event=Digest.of(body).hex, seq=event.seq, stream=event.subject, previous=event.previous)
         forge_log(tx, [entry], signer=signer, at=until, origin=origin)
+
+
+def slip_change(registry: Registry, by: str, stream: str, change: Change) -> None:
+    """A change as if it were in order, made past every rule."""
+    registry.seconds += 1
+    with registry.catalog.read() as view:
+        end, entry, keyring = stream_head(view.streams, stream), view.streams.head(LOG), view.streams.head(KEYRING)
+    event = RegistryEvent(
+        subject=stream,
+        seq=1 if end is None else end.seq + 1,
+        previous="" if end is None else end.digest,
+        entry=entry,
+        keyring=keyring,
+        at=str(registry.now),
+        reason="because I can",
+        change=change,
+        origin=ORIGIN,
+    )
+    slipped_in(registry.catalog, event, by=by, until=registry.now)
 
 
 def keyring_before(catalog: Catalog) -> int:

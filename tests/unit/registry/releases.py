@@ -29,15 +29,16 @@ from contextplane.registry.events import (
     Pins,
     Published,
     Signed,
-    VerifiedEvent,
 )
+from contextplane.registry.name_state import KindTaken, NameState, NameTaken
 from contextplane.registry.open import open_registry
 from contextplane.registry.rejudge import judge_publication
 from contextplane.registry.reports import gates_report
 from contextplane.registry.resolution import CatalogSnapshot, RegistrySnapshot, Resolution, ResolveRequest
 from contextplane.registry.resolve import ResolveContext, resolve
 from contextplane.registry.reviews import needed_roles
-from contextplane.registry.streams import pins_stream, predecessor
+from contextplane.registry.streams import pins_stream, predecessor, version_stream
+from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.registry.version_state import Use
 from contextplane.registry.writer import PlannedChange
 from contextplane.trust.checkpoint import Checkpoint
@@ -49,6 +50,7 @@ from contextplane.trust.merkle_log import VerifiedCheckpoint
 from contextplane.trust.verify import TrustContext, sign
 from tests.unit.authoring.changes import NARROWING, overlay
 from tests.unit.authoring.packs import CASES, EXAMPLE
+from tests.unit.registry.backdating import slip_change
 from tests.unit.registry.world import ORIGIN, PEOPLE, Registry
 from tests.unit.trust.world import CHECK, day, key_of, trust
 
@@ -169,7 +171,10 @@ class Releases(Registry):
             approvals=walk.approvals,
             catalogs=walk.catalogs,
         )
-        self.on_version(by, str(name), change, data, sealed, report)
+        try:
+            self.on_version(by, str(name), change, data, sealed, report)
+        except (NameTaken, KindTaken):
+            slip_change(self, by, version_stream(name), change)  # past every rule
         if walk.late:
             self._walk(walk, data, drafted, sealed, signer)
         return name
@@ -212,7 +217,7 @@ class Releases(Registry):
 
     def pin_here(self, ref: PackRef, base_id: str = "", *, by: str = "ops", digest: str = "") -> None:
         """Pin a version in `prod`; an overlay, under the id of its base."""
-        with self.reading() as reader:
+        with self.opened() as reader:
             state = reader.version(ref)
         change = Pinned(
             kind=state.kind, id=ref.pack_id, version=ref.version, digest=digest or str(state.digest), pins=Pins()
@@ -297,9 +302,11 @@ class Bent:
     def last(self, stream: str) -> VerifiedEvent | None:
         return self._snapshot.last(stream)
 
-    def publications(self, base_id: str) -> Iterable[VerifiedEvent]:
-        events = self._snapshot.publications(base_id)
-        return self._answers["history"](list(events)) if "history" in self._answers else events
+    def versions(self, base_id: str) -> Iterable[PackRef]:
+        return self._snapshot.versions(base_id)
+
+    def name(self, base_id: str) -> NameState:
+        return self._snapshot.name(base_id)
 
     def object(self, digest: Digest) -> bytes:
         data = self._snapshot.object(digest)

@@ -45,7 +45,7 @@ def test_every_event_has_its_entry_in_the_log_and_a_proof_of_it_under_the_newest
         shown = REGISTRY_LOG.verify_checkpoint(reader.streams, reader.keyrings, CHECK, ORIGIN)
         assert shown is not None
         tree, size = StreamTree(reader.streams, TREE), shown.checkpoint.size
-        assert size == reader.streams.head(LOG) == 16
+        assert size == reader.streams.head(LOG) == 17
         for index, logged in enumerate(reader.streams.read(LOG)):
             entry, body = msgspec.json.decode(logged.body, type=LogEntry), logged.body
             stored = next(iter(reader.streams.read(entry.stream, after=entry.seq - 1)))

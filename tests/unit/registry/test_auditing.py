@@ -222,7 +222,7 @@ def test_whatever_people_do_leaves_a_registry_that_verifies(tmp_path: Path, plac
         withdraw(here.desk, second, "revoked", here.by("pub", "bad"))
         result = whole(here)
         assert result.problems == ()
-        assert result.subjects == 16
+        assert result.subjects == 18
 
 
 @pytest.mark.parametrize("place", ["sqlite", "postgres"])

@@ -142,7 +142,7 @@ def test_a_rebuild_gives_no_blessing_to_what_is_not_signed(in_file: Settings) ->
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("DELETE FROM event WHERE stream = 'registry/log' AND seq = 18", ("corrupt", "registry/log")),
+        ("DELETE FROM event WHERE stream = 'registry/log' AND seq = 19", ("corrupt", "registry/log")),
         ("DELETE FROM event WHERE stream = 'registry/checkpoints'", ("corrupt", CHECKPOINTS)),
         ("DELETE FROM event WHERE stream = 'trust/keyring' AND seq = 8", ("corrupt", "trust/keyring")),
         ("UPDATE event SET body = x'7b7d' WHERE stream = 'trust/keyring' AND seq = 1", ("corrupt", "trust/keyring")),
@@ -211,7 +211,7 @@ def test_a_checkpoint_that_no_trusted_key_signed_is_damage(in_file: Settings) ->
 def test_a_store_says_in_a_line_what_its_registry_is(there: Office) -> None:
     summary = registry_summary(there.desk.platform)
     assert summary is not None
-    assert summary.events == 18  # 8 of them are changes of the keyring
+    assert summary.events == 19  # 8 of them are changes of the keyring
     assert summary.checkpoint is not None
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from contextplane.registry.continuity import HeadsRewritten, check_chains, prove_heads
+from contextplane.registry.continuity import HeadsRewritten, follow_entry, prove_heads, read_entry, trace_entries
 from contextplane.registry.stream_heads import (
     HeadsDamaged,
     HeadTree,
@@ -21,9 +21,8 @@ from contextplane.registry.stream_heads import (
     root_over,
 )
 from contextplane.store.event_stream import StreamHead
-from contextplane.trust.checkpoint import LogRewritten
 from contextplane.trust.merkle import EMPTY_ROOT
-from contextplane.trust.merkle_log import LogEntry
+from contextplane.trust.merkle_log import LogEntry, entry_body
 from tests.support.cases import cases
 from tests.support.forged_log import put_heads
 
@@ -306,7 +305,7 @@ def test_the_ends_now_with_the_entries_since_undone_are_the_ends_before(log: tup
     entries = entries_of(names)
     nodes, root = tree(ends_of(entries))
     texts = dict(nodes.texts)
-    prove_heads(nodes, root_over(ends_of(entries[:size])), root, check_chains(entries[size:]))
+    prove_heads(nodes, root_over(ends_of(entries[:size])), root, entries[size:])
     assert nodes.texts == texts
 
 
@@ -322,12 +321,12 @@ def test_a_lie_in_the_ends_is_told(log: tuple[list[str], int], other: str, data:
     if seq:
         false[name] = head_of(name, seq)
     nodes, root = tree(false)
-    old, spans = root_over(ends_of(entries[:size])), check_chains(entries[size:])
+    old, since = root_over(ends_of(entries[:size])), entries[size:]
     if false == true:
-        prove_heads(nodes, old, root, spans)
+        prove_heads(nodes, old, root, since)
     else:
         with pytest.raises(HeadsRewritten) as error:
-            prove_heads(nodes, old, root, spans)
+            prove_heads(nodes, old, root, since)
         assert error.value.code == "registry_heads_rewritten"
 
 
@@ -345,22 +344,73 @@ def test_an_entry_that_is_kept_back_or_changed_is_told(log: tuple[list[str], int
                 [],
                 [replace(entry, event="0" * 64)],
                 [replace(entry, seq=entry.seq + 1)],
-                [replace(entry, previous="0" * 64)] if entry.seq > 1 else [],
-                [entry, entry],
+                [replace(entry, previous="0" * 64)],
+                [replace(entry, previous=None)],
             ]
         )
     )
     shown = [*entries[size:place], *changed, *entries[place + 1 :]]
-    with pytest.raises((HeadsRewritten, LogRewritten)):
-        prove_heads(nodes, root_over(ends_of(entries[:size])), root, check_chains(shown))
+    with pytest.raises(HeadsRewritten):
+        prove_heads(nodes, root_over(ends_of(entries[:size])), root, shown)
 
 
-def test_entries_that_do_not_follow_each_other_are_refused() -> None:
+@given(LOGS, NAMES, st.data())
+def test_entries_that_do_not_follow_their_stream_are_void_and_move_nothing(
+    log: tuple[list[str], int], other: str, data: st.DataObject
+) -> None:
+    """Whoever signs the log can put anything into it. The streams go on as if it were not there."""
+    names, size = log
+    entries = entries_of(names)
+    nodes, root = tree(ends_of(entries))
+    shown, void = list[LogEntry | None](), set[int]()
+    for entry in entries[size:]:
+        junk = data.draw(
+            st.sampled_from(
+                [
+                    None,
+                    replace(entry, event="0" * 64, seq=entry.seq + 1),
+                    replace(entry, event="0" * 64, previous="1" * 64),
+                    replace(entry, event="0" * 64, previous=None),
+                    LogEntry(event="0" * 64, seq=2, stream=f"{other}/none", previous="1" * 64),
+                ]
+            )
+        )
+        if data.draw(st.booleans()):
+            void.add(len(shown))
+            shown.append(junk)
+        shown.append(entry)
+    assert prove_heads(nodes, root_over(ends_of(entries[:size])), root, shown).void == void
+    ends: dict[str, StreamHead] = {}
+    if not size and "trust/keyring" not in names:
+        counted = [index for index, entry in enumerate(shown) if follow_entry(ends, entry)]
+        # In the first format entries did not name the event before.
+        old = {index for index, entry in enumerate(shown) if entry is not None and entry.previous is None}
+        assert {*range(len(shown))} - {*counted} - old == void - old
+
+
+def test_only_one_of_two_entries_that_follow_the_same_event_counts() -> None:
     first, second, third = entries_of([A, A, A])
-    other, skipped = replace(second, previous="0" * 64), replace(second, seq=3)
-    for shown in ([first, third], [second, second], [second, first], [first, other], [first, skipped]):
-        with pytest.raises(LogRewritten):
-            check_chains(shown)
+    rival = replace(second, event="0" * 64)
+    end = StreamHead(seq=3, digest=third.event)
+    assert trace_entries([first, second, rival, third], lambda _stream: end).void == {2}
+    with pytest.raises(HeadsRewritten):
+        trace_entries([first, rival, second, third], lambda _stream: end)
+
+
+def test_an_entry_has_one_form_only() -> None:
+    entry = entries_of([A, A])[1]
+    body = entry_body(entry)
+    assert read_entry(body) == entry
+    assert read_entry(entry_body(replace(entry, previous=None))) == replace(entry, previous=None)
+    for other in (
+        body + b" ",
+        body.replace(b":", b": ", 1),
+        body.replace(b'"seq":2', b'"seq":02'),
+        b"",
+        b"{}",
+        b"\xff",
+    ):
+        assert read_entry(other) is None
 
 
 @given(LOGS.filter(lambda log: log[1] < len(log[0])), st.data())
@@ -368,11 +418,11 @@ def test_nobody_proves_anything_with_nodes_that_are_missing(log: tuple[list[str]
     names, size = log
     entries = entries_of(names)
     nodes, root = tree(ends_of(entries))
-    old, spans = root_over(ends_of(entries[:size])), check_chains(entries[size:])
+    old, since = root_over(ends_of(entries[:size])), entries[size:]
     top = nodes.texts.pop(node_name(root))
     with pytest.raises(HeadsDamaged):
-        prove_heads(nodes, old, root, spans)
+        prove_heads(nodes, old, root, since)
     nodes.texts[node_name(root)] = top
     del nodes.texts[data.draw(st.sampled_from(sorted(nodes.texts)))]
     with suppress(HeadsDamaged):
-        prove_heads(nodes, old, root, spans)  # a node beside the way is not needed
+        prove_heads(nodes, old, root, since)  # a node beside the way is not needed

@@ -207,7 +207,7 @@ def test_a_run_gets_what_is_pinned_and_by_that_its_client_knows_the_checkpoint(h
     assert ends(here) == "ok"
     seen = here.desk.memory.load()
     assert seen is not None
-    assert seen.size == 18  # 8 changes of the keyring, and 10 events
+    assert seen.size == 19  # 8 changes of the keyring, and 11 events
     Stolen(Path(here.desk.platform.home.catalog)).cut("registry/pins/prod/ctxpack.support")
     assert ends(here) == "registry_stream_cut"
 

@@ -139,6 +139,9 @@ DAMAGE: dict[str, Callable[[Copy], None]] = {
 }
 
 
+OF_THE_LOG = {"an entry is no entry", "two entries are swapped"}
+
+
 @cases("name", DAMAGE)
 def test_damage_to_what_is_new_is_reported_as_by_a_full_audit(
     original: AuditedRegistry, tmp_path_factory: pytest.TempPathFactory, name: str
@@ -150,6 +153,8 @@ def test_damage_to_what_is_new_is_reported_as_by_a_full_audit(
     recent = places(copy.audited_since())
     assert recent
     assert recent <= places(whole)
+    if name in OF_THE_LOG:  # what hangs on it is not reported again
+        return
     # What the same damage does to nodes and streams without a new entry is left to a full audit.
     assert {code for code, _ in places(whole) - recent} <= {
         "registry_heads_damaged",

@@ -75,13 +75,20 @@ def test_who_revokes_his_own_key_leaves_it_to_another_to_sign(here: Office) -> N
     assert whole(here).sound
 
 
-def test_nobody_acts_upon_an_act_that_was_not_there_when_he_saw_the_registry(here: Office) -> None:
+def test_an_act_under_a_keyring_of_before_is_void_and_honest_people_go_on(here: Office) -> None:
     here.record()
     earlier = here.desk.keys.clock
     here.trust("ops")  # no longer an operator
     catalog, now = here.desk.platform.catalog, here.desk.keys.clock
     backdated(catalog, earlier, keyring=keyring_before(catalog), until=now, origin=here.desk.origin)
-    assert code(lambda: set_protection(here.desk, "prod", protected=True, by=here.by("root"))) == "clock_went_backwards"
+    with here.desk.read() as reader:
+        assert reader.environment("prod").protected
+    set_protection(here.desk, "prod", protected=False, by=here.by("root"))
+    with here.desk.read() as reader:
+        assert not reader.environment("prod").protected
+    result = whole(here)
+    assert [(problem.code, problem.logged) for problem in result.problems] == [("registry_event_invalid", True)]
+    assert result.signable
 
 
 def cut_log(here: Office) -> None:

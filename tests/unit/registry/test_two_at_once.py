@@ -19,7 +19,7 @@ from tests.unit.registry.desk import ISSUER, NARROWER, PACK, Clock, Office, desk
 from tests.unit.trust.world import key_of
 
 MANY = 4
-LINT_TO_PUBLISHED = 8
+LINT_TO_PUBLISHED = 9
 """So many events lead to a published version."""
 
 

@@ -191,7 +191,7 @@ def test_events_that_claim_a_place_in_the_log_before_the_publication_are_not_pro
     rogue(registry, "eva", stream, Review(role="evaluation", verdict="approve"), back)
     signed = Signed(envelope=state.publication.envelope, threshold=1)
     rogue(registry, "signer", stream, signed, Odd(entry=back.entry - 1))
-    assert registry.ends() == "registry_event_invalid"
+    assert registry.ends() == "publication_unreviewed"
 
 
 # --- keys that are revoked from before --------------------------------------------------------------------------------

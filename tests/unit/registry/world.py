@@ -1,7 +1,7 @@
 """A registry in a real catalog, people with real keys, and a clock that only moves when it is told to."""
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
@@ -18,9 +18,20 @@ from contextplane.ports.keys import Signer
 from contextplane.registry.artifact_state import REVIEW_ROLES
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.events import Change, Drafted, Linted, Pinned, Pins, Published, Review, Signed, Verdict
+from contextplane.registry.log import next_keyring_entry
+from contextplane.registry.open import open_registry
+from contextplane.registry.publish import plan_publication
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resign import resign_after_keyring_change
-from contextplane.registry.streams import REGISTRY, artifact_stream, origin_of, pins_stream, predecessor, version_stream
+from contextplane.registry.streams import (
+    REGISTRY,
+    VERSIONS,
+    artifact_stream,
+    origin_of,
+    pins_stream,
+    predecessor,
+    version_stream,
+)
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.trust.keyring import TrustedKeys, sign_change
 from contextplane.trust.keyring_events import Change as KeyChange
@@ -50,6 +61,18 @@ PEOPLE: dict[str, tuple[str, ...]] = {
 
 def recorded(data: bytes) -> IndexedObject:
     return IndexedObject(digest=Digest.of(data), kind="blob", size=len(data), traced=True)
+
+
+def _with_claims(reader: RegistryReader, planned: Sequence[PlannedChange]) -> list[PlannedChange]:
+    """The changes, and before each publication the claim to its id, as everybody makes it who publishes."""
+    changes: list[PlannedChange] = []
+    for plan in planned:
+        if isinstance(plan.change, Published) and plan.stream.startswith(VERSIONS):
+            ref = PackRef.parse(plan.stream.removeprefix(VERSIONS))
+            changes += plan_publication(reader.name(ref.pack_id), ref, plan.change, plan.reason)
+        else:
+            changes.append(plan)
+    return changes
 
 
 class Registry:
@@ -101,7 +124,9 @@ class Registry:
         root = key_of("root")
         with self.catalog.write() as tx:
             keys = follow_keyring(tx.streams, TrustedKeys(origin=ORIGIN), CHECK)
-            after = append_change(tx.streams, keys, sign_change(keys, change, at=self.now, signer=root), CHECK)
+            entry = next_keyring_entry(tx.streams, keys)
+            body = sign_change(keys, change, at=self.now, signer=root, entry=entry)
+            after = append_change(tx.streams, keys, body, CHECK)
             if seal:
                 with suppress(ContextPlaneError):
                     resign_after_keyring_change(
@@ -121,13 +146,20 @@ class Registry:
             keys = follow_keyring(view.streams, TrustedKeys(origin=ORIGIN), CHECK)
             yield RegistryReader(view.streams, KeyringHistory.of(view.streams, keys), CHECK)
 
+    @contextmanager
+    def opened(self) -> Iterator[RegistryReader]:
+        """Read it as a client does who looks for the first time."""
+        with self.catalog.read() as view:
+            keys = follow_keyring(view.streams, TrustedKeys(origin=ORIGIN), CHECK)
+            yield open_registry(view, keys, CHECK, origin=ORIGIN, seen=None).reader
+
     def act(self, by: str | Signer, *planned: PlannedChange, objects: tuple[bytes, ...] = ()) -> AppendResult:
         self.seconds += 1
         signer = key_of(by) if isinstance(by, str) else by
         with self.catalog.write() as tx:
             keys = follow_keyring(tx.streams, TrustedKeys(origin=ORIGIN), CHECK)
             writer = RegistryWriter(tx, keys=keys, check=CHECK, signer=signer, now=self.now, origin=ORIGIN)
-            return writer.append(planned, [recorded(object_) for object_ in objects])
+            return writer.append(_with_claims(writer.reader, planned), [recorded(object_) for object_ in objects])
 
     def on_artifact(self, by: str, data: bytes, change: Change, *objects: bytes) -> AppendResult:
         plan = PlannedChange(stream=artifact_stream(Digest.of(data)), change=change, reason="as it should be")

@@ -210,6 +210,7 @@ class KeyStore:
 
     def _append_once(self, plan: ChangePlan, signer: Signer, review: ProposalReview | None) -> TrustedKeys:
         from contextplane.app.registry.memory import RegistryResigner
+        from contextplane.registry.log import next_keyring_entry
         from contextplane.registry.resign import seal_unused
         from contextplane.registry.streams import CHECKPOINTS, LOG
         from contextplane.store.staged_changes import StagedChanges
@@ -226,7 +227,8 @@ class KeyStore:
             approvals = () if review is None else review.approvals_beside(signer.public_key.key_id, keys)
             for change in changes:
                 last = next_event_time(clock, max(last, keys.as_of))
-                body = sign_change(keys, change, at=last, signer=signer, approvals=approvals)
+                entry = next_keyring_entry(staged.streams, keys)
+                body = sign_change(keys, change, at=last, signer=signer, approvals=approvals, entry=entry)
                 keys = append_change(staged.streams, keys, body, self.check)
             resigner = RegistryResigner(self.memory, self.origin)
             resigner.sign(staged, before, keys, check=self.check, signer=signer, now=clock, seen=seen)

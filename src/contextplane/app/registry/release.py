@@ -17,7 +17,7 @@ from contextplane.ports.catalog import StreamConflict
 from contextplane.ports.keys import Signer
 from contextplane.registry.artifact_state import ArtifactState, Stage, refuse_transition
 from contextplane.registry.artifacts import ArtifactInvalid, Candidate, candidate
-from contextplane.registry.claims import recorded_name
+from contextplane.registry.claims import newest_publication
 from contextplane.registry.errors import ArtifactUnknown, VersionUnknown
 from contextplane.registry.events import (
     Deprecated,
@@ -30,7 +30,6 @@ from contextplane.registry.events import (
     Revoked,
     Signed,
     Verdict,
-    VerifiedEvent,
     Withdrawn,
 )
 from contextplane.registry.merge import catalog_references, judge_with_catalogs, refs_of
@@ -54,7 +53,8 @@ from contextplane.registry.reviews import (
     check_reviewer,
     needed_roles,
 )
-from contextplane.registry.streams import artifact_stream, drafts_stream, version_stream
+from contextplane.registry.streams import artifact_stream, drafts_stream, version_stream, versions_of
+from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.registry.writer import AppendResult, PlannedChange
 from contextplane.trust.dsse import IN_TOTO, Envelope, Statement, make_envelope
 from contextplane.trust.keyring import IssuerNotFound
@@ -268,17 +268,15 @@ def publish(
                 ref=artifact.ref, digest=digest, stage=version.stage, golden=golden, golden_words="at that time"
             )
         shared = published_catalogs(session, refs_of(state.catalogs))
-        name = recorded_name(reader, artifact.ref.pack_id)
         release = Release(
             artifact=artifact,
             envelope=session.platform.objects.get(Digest.parse(state.envelope)) if state.envelope else b"",
             report=run_gates(session, artifact, environment, shared),
             golden=session.golden.run(artifact.ref, artifact.value, shared),
-            before=_published_document(session, name.newest(below=artifact.ref)),
+            before=previous_version(session, artifact.ref),
             catalogs=catalog_references(shared),
             base=_overlaid_pack(session, artifact),
             gates_version=__version__,
-            name=name,
         )
     with session.write(by.signer, [release.report_data]) as writer:
         appended = publish_release(writer, release, by.reason)
@@ -330,7 +328,7 @@ def previous_version(session: RegistrySession, ref: PackRef) -> Candidate | None
     Revoked versions are included.
     """
     with session.read() as reader:
-        before = recorded_name(reader, ref.pack_id).newest(below=ref)
+        before = newest_publication(reader, versions_of(reader, ref.pack_id), below=ref)
     return _published_document(session, before)
 
 
@@ -339,7 +337,7 @@ def _overlaid_pack(session: RegistrySession, artifact: Candidate) -> Candidate |
     if not isinstance(artifact.document, Overlay):
         return None
     with session.read() as reader:
-        newest = recorded_name(reader, artifact.document.base_pack_id).newest()
+        newest = newest_publication(reader, versions_of(reader, artifact.document.base_pack_id))
     return _published_document(session, newest)
 
 

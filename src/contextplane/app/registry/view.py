@@ -22,13 +22,13 @@ from contextplane.registry.events import (
     RefreshReported,
     RefreshRequired,
     Review,
-    VerifiedEvent,
 )
 from contextplane.registry.open import OpenRegistry
 from contextplane.registry.pin import serving_problem
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resolution import CatalogSnapshot
-from contextplane.registry.streams import ARTIFACTS, PINS, versions_of
+from contextplane.registry.streams import PINS, digests_of, versions_of
+from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.registry.version_state import VersionState
 from contextplane.registry.version_view import (
     GateSummary,
@@ -89,7 +89,8 @@ def list_versions(session: RegistrySession, base_id: str = "") -> tuple[VersionS
     """List every published version, of one id or of all, sorted by id and number."""
     with session.read() as reader:
         pins = list_pins(reader, _problem_lookup(session, reader))
-        return tuple(version_summary(reader, ref, pins) for ref in versions_of(reader, base_id))
+        summaries = (version_summary(reader, ref, pins) for ref in versions_of(reader, base_id))
+        return tuple(summary for summary in summaries if summary is not None)
 
 
 def _problem_lookup(session: RegistrySession, reader: RegistryReader) -> ServingProblem:
@@ -102,8 +103,8 @@ def _problem_lookup(session: RegistrySession, reader: RegistryReader) -> Serving
 def list_drafts(session: RegistrySession) -> tuple[ArtifactState, ...]:
     """List every recorded artifact that is neither published nor withdrawn, sorted by id and number."""
     with session.read() as reader:
-        states = [reader.artifact(Digest(name.removeprefix(ARTIFACTS))) for name in reader.names(ARTIFACTS)]
-        recorded = [state for state in states if state.stage != "withdrawn"]
+        states = map(reader.artifact, digests_of(reader))
+        recorded = [state for state in states if state.stage not in {"unknown", "withdrawn"}]
         unpublished = [state for state in recorded if not is_published(reader, state)]
     return tuple(
         sorted(
