@@ -19,6 +19,7 @@ from functools import partial
 from itertools import chain
 
 import msgspec
+from msgspec import field
 
 from contextplane.model.catalog import StoredEvent
 from contextplane.model.ids import Digest, PackRef
@@ -75,6 +76,7 @@ from contextplane.trust.merkle_log import (
 )
 
 __all__ = [
+    "AuditInputs",
     "AuditProblem",
     "AuditProblems",
     "AuditResult",
@@ -276,35 +278,39 @@ class AuditResult(Value, frozen=True):
         return self.renewable or all(problem.code == CosignatureInvalid.code for problem in self.problems)
 
 
-def audit(  # noqa: PLR0913  the inputs of a verification
-    view: RegistryView,
-    known: TrustedKeys,
-    check: SignatureCheck,
-    *,
-    origin: str,
-    seen: Checkpoint | None,
-    publications: PublicationAudit | None = None,
-    progress: Progress = lambda _size, _events: None,
-) -> AuditResult:
-    """Verify the registry of a view.
+class AuditInputs(Value, frozen=True):
+    """What an audit takes.
 
     `known`, `seen`: the keyring and the checkpoint that the client knew before. `publications`: judges what publishers
     claim; by default only what events say.
     """
-    problems, streams = AuditProblems(), view.streams
+
+    view: RegistryView
+    known: TrustedKeys
+    check: SignatureCheck
+    seen: Checkpoint | None = None
+    publications: PublicationAudit = field(default_factory=PublicationAudit)
+    progress: Progress = lambda _size, _events: None
+
+    @property
+    def streams(self) -> StreamsView:
+        return self.view.streams
+
+
+def audit(inputs: AuditInputs) -> AuditResult:
+    """Verify the registry of a view."""
+    problems, view, streams, check = AuditProblems(), inputs.view, inputs.streams, inputs.check
     # (1) the keyring, from the known state and from its beginning
-    keys = verify_keyring(view, known, check, problems)
+    keys = verify_keyring(inputs, problems)
     if keys is None:
         return AuditResult(problems=problems.all)  # without a trusted key, everything else would be refused
     keyrings = KeyringHistory.of(streams, keys)
-    checkpoints = CheckpointAudit(streams, keyrings, check, origin, problems)
-    events, trees = (
-        EventAudit(streams, keyrings, check, problems, seen, publications or PublicationAudit()),
-        TreeAudit(checkpoints.sizes, keys.sealed),
-    )
+    checkpoints = CheckpointAudit(streams, keyrings, check, inputs.known.origin, problems)
+    events = EventAudit(streams, keyrings, check, problems, inputs.seen, inputs.publications)
+    trees = TreeAudit(checkpoints.sizes, keys.sealed)
     # (2) and (3), in the order of the log
     for stored in streams.read(LOG):
-        progress(len(stored.body), 1)
+        inputs.progress(len(stored.body), 1)
         entry = read_log_entry(stored, problems)
         trees.add(stored.body, entry)
         if entry is not None:
@@ -319,7 +325,7 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     newest, doubtful = checkpoints.compare(trees, events.times)
     with problems.collect(LOG):
         if newest is not None or not doubtful:
-            check_continuity(streams, view.marks, newest, seen)
+            check_continuity(streams, view.marks, newest, inputs.seen)
     renewable = doubtful and len(problems.all) == 1
     # (8) the cosignatures
     audit_cosignatures(streams, keyrings, check, problems)
@@ -337,13 +343,11 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     )
 
 
-def verify_keyring(
-    view: RegistryView, known: TrustedKeys, check: SignatureCheck, problems: AuditProblems
-) -> TrustedKeys | None:
+def verify_keyring(inputs: AuditInputs, problems: AuditProblems) -> TrustedKeys | None:
     """Verify every change of the keyring; None if one is refused."""
     with problems.collect(STREAM):
-        keys = follow_keyring(view.streams, known, check)
-        if keys != follow_keyring(view.streams, TrustedKeys(origin=known.origin), check):
+        keys = follow_keyring(inputs.streams, inputs.known, inputs.check)
+        if keys != follow_keyring(inputs.streams, TrustedKeys(origin=inputs.known.origin), inputs.check):
             raise KeyringRewritten("its history does not match what is known")
         return keys
     return None

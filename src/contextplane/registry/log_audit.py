@@ -3,7 +3,8 @@
 An audit collects all problems instead of stopping at the first one.
 """
 
-from collections.abc import Container, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
@@ -35,6 +36,7 @@ from contextplane.trust.checkpoint import (
     NoteUnsigned,
     open_checkpoint,
 )
+from contextplane.trust.clock import LAST_MOMENT
 from contextplane.trust.cosignature import CosignatureInvalid
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
@@ -209,6 +211,7 @@ class CheckpointAudit:
         for seq, checkpoint in self._checkpoints:
             if checkpoint is not None:
                 with self._problems.collect(_place(seq)):
+                    _refuse_copy(before, checkpoint)
                     _check_order(before, checkpoint)
                     _check_log(checkpoint, trees, times)
                     self._check_keyring(checkpoint)
@@ -262,30 +265,67 @@ class CheckpointAudit:
 
 
 def audit_cosignatures(
-    streams: StreamsView, keyrings: KeyringHistory, check: SignatureCheck, problems: AuditProblems
+    streams: StreamsView, keyrings: KeyringHistory, check: SignatureCheck, problems: AuditProblems, *, since: int = 0
 ) -> None:
-    """Report every cosignature that no key of the keyring made for a checkpoint of this log."""
+    """Report every cosignature that no key of the keyring made for a checkpoint of this log.
+
+    Witnesses cosign the newest checkpoint, so that cosignatures are in the order of the sizes that they name, each
+    once. `since`: those of smaller sizes are not looked at.
+    """
     keys = {key.key for issuer in keyrings.now.issuers for key in issuer.keys}
     texts: dict[int, set[str]] = {}
-    for number, stored in enumerate(streams.read(COSIGNATURES), 1):
+    earlier: set[bytes] = set()
+    first = _first_of_size(streams, COSIGNATURES, since, lambda stored: read_cosignature(stored)[0])
+    largest = since
+    for number, stored in enumerate(streams.read(COSIGNATURES, after=first), first + 1):
         with problems.collect(f"{COSIGNATURES}@{stored.seq}"):
             if stored.seq != number:
                 raise CosignatureInvalid("one before it is missing")
             size, cosignature = read_cosignature(stored)
-            texts = texts or _checkpoint_texts(streams)
+            if size < largest or stored.body in earlier:
+                raise CosignatureInvalid("a copy of an earlier one, or not in order")
+            earlier.add(stored.body)
+            texts = texts or _checkpoint_texts(streams, since)
             if not any(cosignature.holds(text, key, check) for text in texts.get(size, ()) for key in keys):
                 raise CosignatureInvalid("no trusted key made it for a checkpoint of this log")
+            largest = size
 
 
-def _checkpoint_texts(streams: StreamsView) -> dict[int, set[str]]:
-    """The texts of all checkpoints that can be read, by size."""
+def _checkpoint_texts(streams: StreamsView, since: int) -> dict[int, set[str]]:
+    """The texts of all checkpoints that can be read, by size, from a size on."""
     texts: dict[int, set[str]] = {}
-    for stored in streams.read(CHECKPOINTS):
+    first = _first_of_size(streams, CHECKPOINTS, since, lambda stored: Checkpoint.parse(_checkpoint_text(stored)).size)
+    for stored in streams.read(CHECKPOINTS, after=first):
         with suppress(ContextPlaneError):
-            note, _ = REGISTRY_LOG.read_note(stored.body)
-            text = note.decode().rpartition("\n\n")[0] + "\n"
+            text = _checkpoint_text(stored)
             texts.setdefault(Checkpoint.parse(text).size, set()).add(text)
     return texts
+
+
+def _checkpoint_text(stored: StoredEvent) -> str:
+    note, _ = REGISTRY_LOG.read_note(stored.body)
+    return note.decode().rpartition("\n\n")[0] + "\n"
+
+
+def _first_of_size(streams: StreamsView, stream: str, size: int, size_of: Callable[[StoredEvent], int]) -> int:
+    """How many events of a stream are before the first one about so many entries.
+
+    It reads O(log n) of them. An event that cannot be read counts as a later one, so that it is reported.
+    """
+
+    def size_after(number: int) -> int:
+        try:
+            return size_of(next(iter(streams.read(stream, after=number))))
+        except (ContextPlaneError, StopIteration):
+            return size
+
+    return bisect_left(range(streams.head(stream)), size, key=size_after) if size else 0
+
+
+def _refuse_copy(before: VerifiedCheckpoint | None, verified: VerifiedCheckpoint) -> None:
+    """Refuse a copy of the checkpoint before it: each is later than that one, except at the end of time."""
+    if before is not None and verified.note == before.note and verified.time < LAST_MOMENT:
+        raise CheckpointMissing("a copy of the one before it is in its place")
 
 
 def _check_order(before: VerifiedCheckpoint | None, verified: VerifiedCheckpoint) -> None:

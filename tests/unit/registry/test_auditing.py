@@ -60,6 +60,19 @@ def test_all_that_is_wrong_is_told_together_with_its_place(tmp_path: Path) -> No
     }
 
 
+def test_a_checkpoint_in_the_place_of_its_neighbour_is_reported(tmp_path: Path) -> None:
+    registry = Registry(path=str(tmp_path / "catalog.db"))
+    registry.publish(b"one")
+    registry.catalog.close()
+    thief = Stolen(tmp_path / "catalog.db")
+    assert thief.audited().sound
+    ((last,),) = thief.ask("SELECT max(seq) FROM event WHERE stream = ?", CHECKPOINTS)
+    assert isinstance(last, int)
+    thief.put(CHECKPOINTS, last - 1, thief.body(CHECKPOINTS, last - 2))
+    problems = [(problem.code, problem.at) for problem in thief.audited().problems]
+    assert problems == [("checkpoint_missing", f"{CHECKPOINTS}@{last - 1}")]
+
+
 FAR = 10**15
 """No loop that counts so far comes to an end."""
 

@@ -1,6 +1,5 @@
 """Audits the whole registry of a store, signs a fresh checkpoint, and exports proofs of the log."""
 
-from functools import partial
 from typing import ClassVar
 
 from contextplane.app.documents import open_document
@@ -10,7 +9,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
 from contextplane.ports.keys import Signer
-from contextplane.registry.audit import AuditResult, Progress, audit
+from contextplane.registry.audit import AuditInputs, AuditResult, Progress, audit
 from contextplane.registry.claims import PublicationAudit
 from contextplane.registry.continuity import check_log
 from contextplane.registry.errors import VersionUnknown
@@ -97,18 +96,17 @@ def audit_registry(session: RegistrySession, progress: Progress, since: bytes | 
     The checkpoint of a sound one is saved as the highest seen.
     """
     seen, root, known = session.memory.load(), session.memory.root, TrustedKeys(origin=session.origin)
-    verify = audit if since is None else partial(audit_since, since)
     with session.platform.catalog.read() as view:
         session.memory.check_root(view.streams, session.keys.check)
-        audited = verify(
-            view,
-            known,
-            session.keys.check,
-            origin=session.origin,
+        inputs = AuditInputs(
+            view=view,
+            known=known,
+            check=session.keys.check,
             seen=seen or root,
             publications=PublicationAudit(session.platform.objects.get, judge_claims),
             progress=progress,
         )
+        audited = audit(inputs) if since is None else audit_since(since, inputs)
         if root is not None and audited.newest is not None:
             check_log(view.streams, audited.newest, root)
     if audited.sound:
