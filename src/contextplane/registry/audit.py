@@ -10,17 +10,18 @@
        not older than a revocation
     7  the newest one covers the whole log, and continues what this client saw         open.py
     8  every cosignature is by a trusted key, on a checkpoint of this log              audit_cosignatures
+    9  every object that an event names has the bytes that its name promises           ObjectAudit
 
 It is pure over a view. Its cost grows with the size of the registry.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 
 import msgspec
-from msgspec import field
 
+from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import StoredEvent
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.errors import JsonRefused
@@ -29,9 +30,10 @@ from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
+from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, ObjectObstructed
 from contextplane.registry.artifact_state import ArtifactState, Stage, is_allowed, refuse_transition
 from contextplane.registry.authority import KeyringHistory
-from contextplane.registry.claims import PublicationAudit
+from contextplane.registry.claims import ClaimsJudge, PublicationAudit
 from contextplane.registry.continuity import check_continuity
 from contextplane.registry.events import (
     AliasSet,
@@ -43,6 +45,7 @@ from contextplane.registry.events import (
     RolledBack,
     VerifiedEvent,
     kind_of,
+    objects_of,
 )
 from contextplane.registry.log_audit import AuditProblem, AuditProblems, CheckpointAudit, TreeAudit, audit_cosignatures
 from contextplane.registry.open import RegistryView
@@ -82,6 +85,7 @@ __all__ = [
     "AuditResult",
     "CheckpointAudit",
     "EventAudit",
+    "ObjectAudit",
     "Progress",
     "TreeAudit",
     "audit",
@@ -89,13 +93,17 @@ __all__ = [
     "verify_keyring",
 ]
 
+_BESIDE_THE_LOG = {CosignatureInvalid.code, ObjectCorrupt.code, ObjectNotFound.code, ObjectObstructed.code}
+"""The codes of problems of what no checkpoint signs."""
+
 
 class EventAudit:
     """Folds the states of all subjects in the order of the log.
 
     A publication depends on a digest that was reviewed and signed before it, and follows the version before it; a pin
-    depends on a published version. `times`: the time of every entry whose event could be read. `state_before`: the
-    state of a subject before the first entry that is followed; by default nothing was before.
+    depends on a published version. `times`: the time of every entry whose event could be read. `objects`: what the
+    verified events name, each with the place of the first one. `state_before`: the state of a subject before the first
+    entry that is followed; by default nothing was before.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  the inputs of a verification
@@ -110,6 +118,7 @@ class EventAudit:
     ) -> None:
         self.states: dict[str, SubjectState | None] = {}
         self.times: dict[int, Timestamp] = {}
+        self.objects: dict[Digest, str] = {}
         self.by_revoked = 0
         self._streams = streams
         self._reader = RegistryReader(streams, keyrings, check, seen=seen)
@@ -179,6 +188,8 @@ class EventAudit:
             return  # the problem before it is reported; its consequences are not
         self.states[entry.stream] = None
         verified = self._reader.check_event(stored, state)
+        for _, digest in objects_of(entry.stream, verified.change):
+            self.objects.setdefault(digest, f"{entry.stream}@{entry.seq}")
         self._check_position(verified, index)
         self.by_revoked += verified.by.revoked
         self.states[entry.stream] = state.after_event(verified)
@@ -273,23 +284,55 @@ class AuditResult(Value, frozen=True):
     def signable(self) -> bool:
         """Whether a new checkpoint may be signed.
 
-        A false cosignature does not stop it: every writer of the catalog can add one.
+        It signs the log and the ends of streams. So a false cosignature does not stop it, nor a lost object: everybody
+        who can write to the store can do that, and lost bytes may be lost for ever.
         """
-        return self.renewable or all(problem.code == CosignatureInvalid.code for problem in self.problems)
+        return self.renewable or all(problem.code in _BESIDE_THE_LOG for problem in self.problems)
+
+
+class ObjectAudit:
+    """Reads objects for an audit, each of which is verified by that, and remembers which ones it has read.
+
+    `fetch`: returns the bytes of an object, or refuses if they are not those of its name; None: no object is read.
+    """
+
+    def __init__(self, fetch: Callable[[Digest], bytes] | None) -> None:
+        self._fetch = fetch
+        self._whole: set[Digest] = set()
+
+    @property
+    def reader(self) -> Callable[[Digest], bytes] | None:
+        return None if self._fetch is None else partial(self._read, self._fetch)
+
+    def check(self, objects: Mapping[Digest, str], problems: AuditProblems) -> None:
+        """Report every object that cannot be read. `objects`: each with the place of the event that names it."""
+        for digest, place in objects.items():
+            try:
+                if self._fetch is not None and digest not in self._whole:
+                    self._read(self._fetch, digest)
+            except ContextPlaneError as error:
+                problems.add(error.code, place, f"{digest}: {error.message}")
+
+    def _read(self, fetch: Callable[[Digest], bytes], digest: Digest) -> bytes:
+        data = fetch(digest)
+        self._whole.add(digest)
+        return data
 
 
 class AuditInputs(Value, frozen=True):
     """What an audit takes.
 
-    `known`, `seen`: the keyring and the checkpoint that the client knew before. `publications`: judges what publishers
-    claim; by default only what events say.
+    `known`, `seen`: the keyring and the checkpoint that the client knew before. `fetch`: returns the bytes of an
+    object. `judge`: judges what publishers claim. Without them, objects are not read, and only what events say is
+    judged.
     """
 
     view: RegistryView
     known: TrustedKeys
     check: SignatureCheck
     seen: Checkpoint | None = None
-    publications: PublicationAudit = field(default_factory=PublicationAudit)
+    fetch: Callable[[Digest], bytes] | None = None
+    judge: ClaimsJudge | None = None
     progress: Progress = lambda _size, _events: None
 
     @property
@@ -306,7 +349,9 @@ def audit(inputs: AuditInputs) -> AuditResult:
         return AuditResult(problems=problems.all)  # without a trusted key, everything else would be refused
     keyrings = KeyringHistory.of(streams, keys)
     checkpoints = CheckpointAudit(streams, keyrings, check, inputs.known.origin, problems)
-    events = EventAudit(streams, keyrings, check, problems, inputs.seen, inputs.publications)
+    objects = ObjectAudit(inputs.fetch)
+    publications = PublicationAudit(objects.reader, inputs.judge)
+    events = EventAudit(streams, keyrings, check, problems, inputs.seen, publications)
     trees = TreeAudit(checkpoints.sizes, keys.sealed)
     # (2) and (3), in the order of the log
     for stored in streams.read(LOG):
@@ -327,8 +372,9 @@ def audit(inputs: AuditInputs) -> AuditResult:
         if newest is not None or not doubtful:
             check_continuity(streams, view.marks, newest, inputs.seen)
     renewable = doubtful and len(problems.all) == 1
-    # (8) the cosignatures
+    # (8) the cosignatures, (9) and the objects
     audit_cosignatures(streams, keyrings, check, problems)
+    objects.check(events.objects, problems)
     return AuditResult(
         problems=problems.all,
         entries=trees.size,

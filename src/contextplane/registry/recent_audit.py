@@ -7,6 +7,7 @@
     5  every checkpoint since                                                      CheckpointAudit
     6  log and ends of streams continue the kept one, and what this client saw     continuity.py
     7  every cosignature of this checkpoint, and of those since                    audit_cosignatures
+    8  every object that an event since names                                      ObjectAudit
 
 A stream with a new event is verified from its first event on, and so is every subject that a new event depends on. The
 ends of streams prove that nothing else changed. Other events are not read: an auditor who has verified everything up to
@@ -24,8 +25,16 @@ from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
-from contextplane.registry.audit import AuditInputs, AuditResult, EventAudit, read_log_entry, verify_keyring
+from contextplane.registry.audit import (
+    AuditInputs,
+    AuditResult,
+    EventAudit,
+    ObjectAudit,
+    read_log_entry,
+    verify_keyring,
+)
 from contextplane.registry.authority import KeyringHistory
+from contextplane.registry.claims import PublicationAudit
 from contextplane.registry.continuity import check_continuity
 from contextplane.registry.events import Published, VerifiedEvent
 from contextplane.registry.log import REGISTRY_LOG
@@ -63,8 +72,9 @@ def audit_since(kept: bytes, inputs: AuditInputs) -> AuditResult:
     entries = [read_log_entry(event, problems) for event in stored]
     heads = checkpoints.heads_at(size + len(entries))
     earlier = _EarlierRegistry(view, keyrings, check, since.checkpoint, heads=heads, entries=entries)
-    inputs.publications.earlier = earlier.publications
-    events = EventAudit(streams, keyrings, check, problems, since.checkpoint, inputs.publications, cache(earlier.state))
+    objects = ObjectAudit(inputs.fetch)
+    publications = PublicationAudit(objects.reader, inputs.judge, earlier.publications)
+    events = EventAudit(streams, keyrings, check, problems, since.checkpoint, publications, cache(earlier.state))
     for index, entry in enumerate(entries, size):
         inputs.progress(len(stored[index - size].body), 1)
         if entry is not None:
@@ -82,8 +92,9 @@ def audit_since(kept: bytes, inputs: AuditInputs) -> AuditResult:
             check_continuity(streams, view.marks, newest, since.checkpoint)
             check_continuity(streams, view.marks, newest, inputs.seen or since.checkpoint)
     renewable = doubtful and len(problems.all) == 1
-    # (7) the cosignatures
+    # (7) the cosignatures, (8) and the objects
     audit_cosignatures(streams, keyrings, check, problems, since=size)
+    objects.check(events.objects, problems)
     return AuditResult(
         problems=problems.all,
         entries=len(entries),

@@ -10,7 +10,6 @@ from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
 from contextplane.ports.keys import Signer
 from contextplane.registry.audit import AuditInputs, AuditResult, Progress, audit
-from contextplane.registry.claims import PublicationAudit
 from contextplane.registry.continuity import check_log
 from contextplane.registry.errors import VersionUnknown
 from contextplane.registry.log import REGISTRY_LOG
@@ -103,7 +102,8 @@ def audit_registry(session: RegistrySession, progress: Progress, since: bytes | 
             known=known,
             check=session.keys.check,
             seen=seen or root,
-            publications=PublicationAudit(session.platform.objects.get, judge_claims),
+            fetch=session.platform.objects.get,
+            judge=judge_claims,
             progress=progress,
         )
         audited = audit(inputs) if since is None else audit_since(since, inputs)
