@@ -17,9 +17,11 @@ from contextplane.app.settings import Settings
 from contextplane.model.catalog import Event
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import canonical
+from contextplane.registry.events import Observed
 from contextplane.registry.resolution import ResolveRequest
-from contextplane.registry.streams import COSIGNATURES
+from contextplane.registry.streams import COSIGNATURES, version_stream
 from contextplane.registry.version_state import Use
+from contextplane.registry.writer import PlannedChange
 from contextplane.trust.compatibility import RuntimeCapabilities
 from contextplane.trust.cosignature import Cosignature
 from contextplane.trust.dsse import encode_base64
@@ -99,6 +101,32 @@ def test_a_person_with_two_keys_is_one_witness(here: Office) -> None:
     assert refusal(here) == "checkpoint_not_witnessed"
     assert witness(here, "walter")
     assert resolved(here) == PACK
+
+
+@pytest.mark.parametrize("signer", ["walter", "new walter"])
+def test_who_signed_the_checkpoint_is_no_witness_of_it(here: Office, signer: str) -> None:
+    """Also with another key of theirs."""
+    old, new, now = key_of("walter").public_key, key_of("new walter").public_key, str(here.desk.keys.now)
+    here.change_keys(
+        here.desk.keys.key_trust(old, ISSUER, roles=("log", "operator", "witness")),
+        KeyRotation(old=old.key_id, key=encode_base64(new.raw), valid_from=now, old_until="2031-01-01T00:00:00Z"),
+    )
+    ask_for(here, 1)
+    assert witness(here, "walter")  # of a checkpoint that root signed
+    assert resolved(here) == PACK
+    here.desk.act(key_of(signer), [observation()])
+    assert witness(here, "walter")
+    assert not witness(here, "walter")
+    assert witness_checkpoint(here.desk, key_of("walter")).witnesses.people == 0
+    assert refusal(here) == "checkpoint_not_witnessed"
+    assert witness(here, "wanda")
+    assert resolved(here) == PACK
+    assert problems(here) == []
+
+
+def observation() -> PlannedChange:
+    change = Observed(environment="staging", run="run_0123456789abcdef")
+    return PlannedChange(stream=version_stream(REF), change=change, reason="a run used it")
 
 
 def test_only_a_valid_key_with_the_role_is_a_witness(here: Office) -> None:
