@@ -122,6 +122,7 @@ def read_checkpoint(path: str) -> bytes:
 
 def renew_checkpoint(session: RegistrySession, audited: AuditResult, signer: Signer) -> VerifiedCheckpoint:
     """Sign a fresh checkpoint of a registry that was audited."""
+    session.memory.load_position()
     with session.platform.catalog.read() as view:
         staged = StagedChanges(view, unmoved=(LOG, KEYRING_STREAM))
         fresh = resign(

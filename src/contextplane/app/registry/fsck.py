@@ -67,6 +67,7 @@ def registry_comparison(platform: Platform) -> Comparison:
 
         key_store = KeyStore(platform, lambda: None)
         seen = key_store.memory.load()
+        key_store.memory.load_position()
     except ContextPlaneError as error:
         unreadable = FsckFinding(state="unreadable", what=error.at or "keys", why=_error_text(error))
         return lambda _view: iter([unreadable])

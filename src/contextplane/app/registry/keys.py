@@ -124,10 +124,10 @@ class KeyStore:
     @cached_property
     def keyring(self) -> TrustedKeys:
         """The keys that are trusted now. A newer keyring is remembered."""
-        position = self.memory.keyring_position()  # before the view: another process may see more meanwhile
+        self.memory.load_position()
         with self.platform.catalog.read() as view:
             keys = follow_keyring(view.streams, TrustedKeys(origin=self.origin), self.check)
-            self.memory.check_keyring(view.streams, keys, self.check, position)
+            self.memory.check_keyring(view.streams, keys, self.check)
         self.memory.save_keyring(keys)
         return keys
 
@@ -136,7 +136,7 @@ class KeyStore:
         known = self.__dict__.get("keyring") or TrustedKeys(origin=self.origin)
         keys = follow_keyring(streams, known, self.check)
         if not known.seq:
-            self.memory.check_keyring(streams, keys, self.check, self.memory.keyring_position())
+            self.memory.check_keyring(streams, keys, self.check)
         return keys
 
     @property
@@ -147,6 +147,7 @@ class KeyStore:
     @property
     def now(self) -> Timestamp:
         """The time of an act: the clock, but not before the latest time on record."""
+        self.memory.load_position()
         with self.platform.catalog.read() as view:
             return next_event_time(self.clock, _latest_time(self, view.streams, self.follow(view.streams)))
 
@@ -275,8 +276,7 @@ class KeyStore:
             return self.public(which).key_id
         ids = {key.key.key_id for issuer in self.keyring.issuers for key in issuer.keys}
         matches = self._named_ids(which)
-        if matches and which in self.files.names():
-            # A trusted key that is stored here under the same name may be the one that is meant.
+        if matches and which in self.files.names():  # the trusted key that is stored here may be meant
             matches |= ids & {self._local.claimed_public(which).key_id}
         if not matches:
             matches = {identity for identity in ids if len(which) >= _MIN_PREFIX and identity.startswith(which)}

@@ -56,6 +56,7 @@ class RegistryMemory:
         self._origin = origin
         self._root = root
         self._judged: set[str] = set()
+        self._position: KeyringPosition | None = None
 
     @property
     def root(self) -> Checkpoint | None:
@@ -109,21 +110,22 @@ class RegistryMemory:
         if self._root is not None:
             check_root(self._root, [event.body for event in streams.read(STREAM)], check)
 
-    def keyring_position(self) -> KeyringPosition:
-        """Load the end of the keyring that this client saw last; change 0 if it saw none."""
-        memory = self._load()
-        return KeyringPosition(seq=memory.keyring_seq, head=memory.keyring_head)
+    def load_position(self) -> None:
+        """Load the end of the keyring that this client saw last, for `check_keyring`.
 
-    def check_keyring(
-        self, streams: StreamsView, keys: TrustedKeys, check: SignatureCheck, seen: KeyringPosition
-    ) -> None:
-        """Refuse a keyring that lost or changed a part of the one that this client saw, or is not of its root.
-
-        `seen`: the position that was loaded before the view of the streams was opened.
+        It is loaded before the view is opened that is checked by it. Another process may change the keyring after that
+        and save its end, a later one than the view has.
         """
+        memory = self._load()
+        self._position = KeyringPosition(seq=memory.keyring_seq, head=memory.keyring_head)
+
+    def check_keyring(self, streams: StreamsView, keys: TrustedKeys, check: SignatureCheck) -> None:
+        """Refuse a keyring that lost or changed a part of the one that this client saw, or is not of its root."""
         self.check_root(streams, check)
         trusted = None if self.root is None else self.root.keyring
-        for position in (seen, trusted):
+        if self._position is None:
+            self.load_position()
+        for position in (self._position, trusted):
             if position is None or not position.seq:
                 continue
             if keys.seq < position.seq:
