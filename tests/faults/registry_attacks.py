@@ -20,8 +20,10 @@ import pytest
 from contextplane.authoring.gates.table import Report
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import canonical
-from contextplane.registry.events import Approval, Drafted, Linted, Published
+from contextplane.model.timestamp import Timestamp
+from contextplane.registry.events import Approval, Drafted, EnvironmentOpened, Linted, Published
 from contextplane.registry.reports import gates_report
+from contextplane.trust.clock import next_event_time
 from tests.support.catalog_rows import CatalogRows, open_rows
 from tests.support.registry_forger import Forger
 from tests.support.registry_tampering import put_tables_back, read_tables
@@ -770,6 +772,94 @@ def _assert(holds: bool, message: object) -> None:  # noqa: FBT001  as the state
     assert holds, message
 
 
+# --- clocks -----------------------------------------------------------------------------------------------------------
+
+FUTURE = Timestamp.parse("2099-01-01T00:00:00Z")
+AHEAD = frozenset({"clock_went_backwards"})
+DEV = "registry/environments/dev"
+
+
+def sign_future(person: str) -> Step:
+    """Sign a checkpoint of a far future, with nothing else in it."""
+    return lambda scene: Forger(scene.team, person).sign_checkpoint(FUTURE)
+
+
+def open_dev_in_future(person: str) -> Step:
+    """Open an environment by an event of a far future."""
+    return lambda scene: Forger(scene.team, person).append_event(DEV, EnvironmentOpened(), FUTURE)
+
+
+def trusts(person: str, *roles: str) -> Check:
+    return lambda scene: scene.team.do(trust_step(person, ISSUER, *roles, team=scene.team))
+
+
+def note_time(scene: Scene) -> None:
+    """Note the moment after the newest checkpoint, which an honest person signed."""
+    last = Timestamp.parse(scene.team.answer(": verify --registry")["checkpoint"]["time"])
+    scene.notes["time"] = str(next_event_time(last, last))
+
+
+def revokes_from_noted_time(person: str) -> Check:
+    """An owner takes back what a key signed since the attack."""
+
+    def check(scene: Scene) -> None:
+        public, since = scene.team.public_file(person), scene.notes["time"]
+        scene.team.do(f"root: keys revoke {public} --reason 'its clock is wrong' --from {since}")
+
+    return check
+
+
+def is_of_today(scene: Scene) -> None:
+    """The newest checkpoint and the last change of the keyring have times of this machine's clock."""
+    audit = scene.team.answer(": verify --registry")
+    assert audit["clock_behind_seconds"] == 0, audit
+    assert audit["checkpoint"]["time"] < "2098", audit
+
+
+def newcomer_reads(*steps: str) -> Check:
+    """A client that remembers nothing can do these as well."""
+    return lambda scene: scene.team.newcomer("somebody.state").do(*steps)
+
+
+def _recovery(person: str) -> tuple[Check, ...]:
+    """Nobody builds on what is of the future; an owner takes it back, and everybody goes on."""
+    return (
+        *refuse((COMPILE, PIN, "pub: verify --registry --sign"), AHEAD),
+        lambda scene: refuses(trust_step("new", ISSUER, "operator", LOG_ROLE, team=scene.team), AHEAD)(scene),
+        lambda scene: refuses(f"root: keys revoke {scene.team.public_file(person)} --reason lost", AHEAD)(scene),
+        *(succeeds(step) for step in (PACKS, SHOW, VERIFY, AUDIT)),
+        revokes_from_noted_time(person),
+        *refuse((COMPILE, PIN), UNSIGNED),
+        succeeds("pub: verify --registry --sign"),
+        is_of_today,
+        *(succeeds(step) for step in READS),
+        newcomer_reads(*READS, AUDIT),
+        trusts("new", "operator", "environment:dev", LOG_ROLE),
+        succeeds(f"new: pin staging {BEFORE}"),
+        succeeds("new: pin dev --protect"),
+        succeeds("new: pin dev --open --reason 'to try'"),
+        is_of_today,
+        newcomer_reads(*READS, AUDIT),
+    )
+
+
+CLOCKS = (
+    Attack(
+        "a checkpoint of the year 2099",
+        "K(log)",
+        (note_time,),
+        (sign_future("author"),),
+        (*_recovery("author"), succeeds(FSCK)),
+    ),
+    Attack(
+        "an event and a checkpoint of the year 2099",
+        "K(operator)",
+        (note_time,),
+        (open_dev_in_future("ops"),),
+        _recovery("ops"),
+    ),
+)
+
 # --- the whole store --------------------------------------------------------------------------------------------------
 
 STORE = (
@@ -1238,6 +1328,7 @@ ATTACKS: tuple[Attack, ...] = (
     *CLAIMS,
     *ISSUERS,
     *ROLLBACK,
+    *CLOCKS,
     *STORE,
     *SETTINGS,
     *KEYS,

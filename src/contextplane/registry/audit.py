@@ -198,7 +198,8 @@ class EventAudit:
     def _check_position(self, verified: VerifiedEvent, index: int) -> None:
         if verified.event.entry != index:
             raise EventInvalid(f"it claims to be entry {verified.event.entry} of the log, and is entry {index}")
-        self._check_time(index, verified.at)
+        if not verified.by.revoked:  # its time is not believed
+            self._check_time(index, verified.at)
 
     def _check_time(self, index: int, at: Timestamp) -> None:
         self.times[index] = at

@@ -47,6 +47,7 @@ from contextplane.trust.merkle_log import (
     CheckpointMissing,
     LogEntry,
     VerifiedCheckpoint,
+    revoked_keys,
 )
 
 __all__ = ["AuditProblem", "AuditProblems", "CheckpointAudit", "SignedRoots", "TreeAudit", "audit_cosignatures"]
@@ -170,6 +171,9 @@ class CheckpointAudit:
 
     `sizes`: the log sizes that they are about. `as_of`: the latest time in them. `kept`: the first one to verify, with
     its number; those before it are not looked at.
+
+    A checkpoint whose signer is revoked from before its time is void: nothing in it is believed or compared. If it is
+    the newest, another key must sign.
     """
 
     def __init__(  # noqa: PLR0913  the inputs of a verification
@@ -186,19 +190,37 @@ class CheckpointAudit:
         self._check = check
         self._origin = origin
         self._problems = problems
-        self._checkpoints: list[tuple[int, VerifiedCheckpoint | None]] = [] if kept is None else [kept]
+        self._checkpoints: list[tuple[int, VerifiedCheckpoint | None]] = []
+        self._newest_is_void = False
+        if kept is not None:
+            self._add(*kept)
         number = 0 if kept is None else kept[0]
         for event in streams.read(CHECKPOINTS, after=number):
             number += 1
             if event.seq != number:
                 problems.add(CheckpointMissing.code, _place(event.seq), "a checkpoint before it is missing")
-            self._checkpoints.append((event.seq, self._open_checkpoint(event)))
+            self._add(event.seq, self._open_checkpoint(event))
         self.as_of = max((verified.time for _, verified in self._checkpoints if verified is not None), default=NO_TIME)
         self.sizes = frozenset(verified.checkpoint.size for _, verified in self._checkpoints if verified is not None)
 
+    def _add(self, seq: int, verified: VerifiedCheckpoint | None) -> None:
+        """Take up a checkpoint; None if it cannot be read. A void one is stepped over."""
+        self._newest_is_void = verified is not None and self._is_void(verified)
+        if not self._newest_is_void:
+            self._checkpoints.append((seq, verified))
+        self._last = seq
+
+    def _is_void(self, verified: VerifiedCheckpoint) -> bool:
+        keys = self._keyrings.trusted_keys_at(verified.time)
+        try:
+            open_checkpoint(verified.note, origin=self._origin, keys=keys, check=self._check)
+        except NoteUnsigned:
+            return True
+        return False
+
     def heads_at(self, size: int) -> bytes | None:
         """The root over the ends of streams that the newest one signs; None if it is not about this size."""
-        newest = self._checkpoints[-1][1] if self._checkpoints else None
+        newest = self._checkpoints[-1][1] if self._checkpoints and not self._newest_is_void else None
         return newest.heads if newest is not None and newest.checkpoint.size == size else None
 
     def compare(self, trees: SignedRoots, times: Mapping[int, Timestamp]) -> tuple[VerifiedCheckpoint | None, bool]:
@@ -216,6 +238,11 @@ class CheckpointAudit:
                     _check_log(checkpoint, trees, times)
                     self._check_keyring(checkpoint)
                 before = checkpoint
+        if self._newest_is_void:
+            self._problems.add(
+                NoteUnsigned.code, _place(self._last), "who signed the newest checkpoint is revoked since"
+            )
+            return None, True
         seq, newest = self._checkpoints[-1] if self._checkpoints else (0, None)
         if newest is None:
             if not self._checkpoints and trees.size:
@@ -224,12 +251,6 @@ class CheckpointAudit:
         if newest.checkpoint.size < trees.size:
             unsigned = trees.size - newest.checkpoint.size
             self._problems.add(LogRewritten.code, _place(seq), f"{unsigned} entries more than are signed")
-        keys = self._keyrings.trusted_keys_at(newest.time)
-        try:
-            open_checkpoint(newest.note, origin=self._origin, keys=keys, check=self._check)
-        except NoteUnsigned:
-            self._problems.add(NoteUnsigned.code, _place(seq), "who signed the newest checkpoint is revoked since")
-            return None, True
         try:
             REGISTRY_LOG.check_keyring(newest, self._keyrings.now)
         except (CheckpointBeforeRevocation, CheckpointBeforeKeyring) as error:
@@ -253,12 +274,12 @@ class CheckpointAudit:
             raise KeyringRewritten(f"change {position.seq} of the keyring is not the one that it names")
 
     def _open_checkpoint(self, stored: StoredEvent) -> VerifiedCheckpoint | None:
-        """Open a checkpoint with the keys that were valid then, later revocations ignored."""
+        """Open a checkpoint with the keys that were valid then, or that are revoked from before its time."""
         with self._problems.collect(_place(stored.seq)):
             if stored.kind != "checkpoint":
                 raise CheckpointInvalid(f"of the kind {stored.kind[:40]!r}")
             note, claimed = REGISTRY_LOG.read_note(stored.body)
-            keys = self._keyrings.trusted_keys_then(claimed)
+            keys = (*self._keyrings.trusted_keys_then(claimed), *revoked_keys(self._keyrings.now, claimed))
             checkpoint = open_checkpoint(note, origin=self._origin, keys=keys, check=self._check)
             return VerifiedCheckpoint(checkpoint=checkpoint, note=note)
         return None

@@ -253,7 +253,8 @@ class RegistryReader:
                 at = f"{verified.event.subject}@{verified.event.seq}"
                 raise ClockWentBackwards(f"an event at {verified.at}, after one at {before}", at=at)
             # (7) allowed by the state
-            state, before = state.after_event(verified), verified.at
+            state = state.after_event(verified)
+            before = before if verified.by.revoked else verified.at
             yield verified, state
 
     def _authorise(self, verified: VerifiedEvent, state: StreamState) -> None:
@@ -298,7 +299,7 @@ class RegistryReader:
         signature = envelope.signatures[0]
         key = self.keyrings.public_key(signature.key_id)
         actor = self.keyrings.actor(signature.key_id, event.keyring, at) if key is not None else None
-        if key is None or actor is None or not self.keyrings.is_newest_for(event, at):
+        if key is None or actor is None or not (actor.revoked or self.keyrings.is_newest_for(event, at)):
             raise RegistryUntrusted(
                 f"no key that was trusted then signed it (it names {signature.key_id[:16]!r})",
                 at=_place(stored),

@@ -1,5 +1,6 @@
 """Audits the whole registry of a store, signs a fresh checkpoint, and exports proofs of the log."""
 
+from contextlib import suppress
 from typing import ClassVar
 
 from contextplane.app.documents import open_document
@@ -95,8 +96,11 @@ def audit_registry(session: RegistrySession, progress: Progress, since: bytes | 
     The checkpoint of a sound one is saved as the highest seen.
     """
     seen, root, known = session.memory.load(), session.memory.root, TrustedKeys(origin=session.origin)
+    session.memory.load_position()
     with session.platform.catalog.read() as view:
         session.memory.check_root(view.streams, session.keys.check)
+        with suppress(ContextPlaneError):  # a keyring that cannot be read is reported by the audit
+            _, seen = session.keys.follow_seen(view.streams, seen)
         inputs = AuditInputs(
             view=view,
             known=known,

@@ -80,7 +80,7 @@ def _compare_registry(view: View, key_store: "KeyStore", seen: "Checkpoint | Non
     from contextplane.registry.writer import compare_drafts, compare_ends, compare_objects
 
     try:
-        keys = key_store.follow(view.streams)
+        keys, seen = key_store.follow_seen(view.streams, seen)
     except ContextPlaneError as error:
         yield FsckFinding(state="corrupt", what=_KEYRING, why=_error_text(error))
         return

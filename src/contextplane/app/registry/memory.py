@@ -25,7 +25,7 @@ from contextplane.registry.resign import resign_after_keyring_change
 from contextplane.trust.checkpoint import Checkpoint, KeyringPosition
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
-from contextplane.trust.merkle_log import VerifiedCheckpoint
+from contextplane.trust.merkle_log import VerifiedCheckpoint, believed_checkpoint
 from contextplane.trust.trust_root import TrustRoot, check_root
 
 __all__ = ["RegistryMemory", "RegistryMemoryInvalid", "RegistryResigner", "StoreReplaced"]
@@ -57,6 +57,7 @@ class RegistryMemory:
         self._root = root
         self._judged: set[str] = set()
         self._position: KeyringPosition | None = None
+        self._note = ""  # what was loaded last
 
     @property
     def root(self) -> Checkpoint | None:
@@ -66,6 +67,7 @@ class RegistryMemory:
     def load(self) -> Checkpoint | None:
         """Load the highest checkpoint that was saved; None if there is none."""
         memory = self._load()
+        self._note = memory.note
         if not memory.note:
             return None
         try:
@@ -74,6 +76,16 @@ class RegistryMemory:
             raise RegistryMemoryInvalid(
                 "it was changed", at=self._state.path, hint="remove it to trust the catalog as it is"
             ) from error
+
+    def believe(self, seen: Checkpoint | None, keys: TrustedKeys, check: SignatureCheck) -> Checkpoint | None:
+        """Return what was loaded last, without its time if its signer is revoked from before that.
+
+        The keyring may be newer than what was loaded. `seen`: what was loaded, or a root in its place.
+        """
+        if seen is None or not self._note:
+            return seen
+        believed = believed_checkpoint(self._note.encode(), keys, check)
+        return believed if replace(seen, time=None) == believed else seen
 
     def save(self, verified: VerifiedCheckpoint | None) -> None:
         """Save a checkpoint that is consistent with the loaded one. A lower one changes nothing."""
