@@ -17,7 +17,7 @@ from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
 from contextplane.registry.artifact_state import REVIEW_ROLES
-from contextplane.registry.audit import audit
+from contextplane.registry.audit import AuditInputs, audit
 from contextplane.registry.claims import ClaimsJudgement
 from contextplane.registry.events import Change, Drafted, Linted, Observed, Pinned, Pins, Published, Review, Signed
 from contextplane.registry.log import sign_log
@@ -218,7 +218,7 @@ class _Registry:
         """Verify all of it, or what came since a checkpoint."""
         verify = audit if kept is None else partial(audit_since, kept.note)
         with self.catalog.read() as view:
-            verify(view, TrustedKeys(origin=origin_of(_STORE)), _CHECK, origin=origin_of(_STORE), seen=None)
+            verify(AuditInputs(view=view, known=TrustedKeys(origin=origin_of(_STORE)), check=_CHECK))
 
     def grow(self, entries: int) -> None:
         """Publish more versions, one act each, until there are so many entries more."""

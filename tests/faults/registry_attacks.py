@@ -10,19 +10,25 @@ after the attack. It is a command that must refuse with one of some codes, or on
 
 import base64
 import json
+import os
 import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import pytest
+
 from contextplane.authoring.gates.table import Report
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import canonical
-from contextplane.registry.events import Approval, Drafted, Linted, Published
+from contextplane.model.timestamp import Timestamp
+from contextplane.registry.events import Approval, Drafted, EnvironmentOpened, Linted, Published
 from contextplane.registry.reports import gates_report
+from contextplane.trust.clock import next_event_time
 from tests.support.catalog_rows import CatalogRows, open_rows
 from tests.support.registry_forger import Forger
 from tests.support.registry_tampering import put_tables_back, read_tables
 from tests.support.registry_team import LOG_ROLE, PACK_ID, Team, error_code, trust_step
+from tests.surfaces.commands import NOBODY, is_root
 from tests.surfaces.keyrings import HUSH
 from tests.unit.registry.desk import ISSUER, NARROWER, version
 from tests.unit.trust.world import key_of
@@ -116,6 +122,29 @@ def refuses(step: str, codes: frozenset[str]) -> Check:
         problems = _problem_codes(result.raw) if result.status else set()
         assert result.status, f"{step} succeeded: {result.out[:400]}"
         assert {error_code(result)} & codes or problems & codes, f"{step}: {result.err or result.out}"
+
+    return check
+
+
+def asks_first(step: str) -> Check:
+    """The command wants to be confirmed, and there is no terminal to ask at."""
+
+    def check(scene: Scene) -> None:
+        for option in ((), ("--json",)):
+            words = [word for word in scene.team.arguments(step) if word != "--yes"]
+            result = scene.team.ctx(*words, *option)
+            assert error_code(result) == "confirmation_needed", f"{step}: {result}"
+
+    return check
+
+
+def says(step: str, words: str) -> Check:
+    """The command refuses, and says this."""
+
+    def check(scene: Scene) -> None:
+        result = scene.team.run(step)
+        assert result.status, f"{step} succeeded: {result.out[:400]}"
+        assert words in result.err, result.err
 
     return check
 
@@ -743,6 +772,94 @@ def _assert(holds: bool, message: object) -> None:  # noqa: FBT001  as the state
     assert holds, message
 
 
+# --- clocks -----------------------------------------------------------------------------------------------------------
+
+FUTURE = Timestamp.parse("2099-01-01T00:00:00Z")
+AHEAD = frozenset({"clock_went_backwards"})
+DEV = "registry/environments/dev"
+
+
+def sign_future(person: str) -> Step:
+    """Sign a checkpoint of a far future, with nothing else in it."""
+    return lambda scene: Forger(scene.team, person).sign_checkpoint(FUTURE)
+
+
+def open_dev_in_future(person: str) -> Step:
+    """Open an environment by an event of a far future."""
+    return lambda scene: Forger(scene.team, person).append_event(DEV, EnvironmentOpened(), FUTURE)
+
+
+def trusts(person: str, *roles: str) -> Check:
+    return lambda scene: scene.team.do(trust_step(person, ISSUER, *roles, team=scene.team))
+
+
+def note_time(scene: Scene) -> None:
+    """Note the moment after the newest checkpoint, which an honest person signed."""
+    last = Timestamp.parse(scene.team.answer(": verify --registry")["checkpoint"]["time"])
+    scene.notes["time"] = str(next_event_time(last, last))
+
+
+def revokes_from_noted_time(person: str) -> Check:
+    """An owner takes back what a key signed since the attack."""
+
+    def check(scene: Scene) -> None:
+        public, since = scene.team.public_file(person), scene.notes["time"]
+        scene.team.do(f"root: keys revoke {public} --reason 'its clock is wrong' --from {since}")
+
+    return check
+
+
+def is_of_today(scene: Scene) -> None:
+    """The newest checkpoint and the last change of the keyring have times of this machine's clock."""
+    audit = scene.team.answer(": verify --registry")
+    assert audit["clock_behind_seconds"] == 0, audit
+    assert audit["checkpoint"]["time"] < "2098", audit
+
+
+def newcomer_reads(*steps: str) -> Check:
+    """A client that remembers nothing can do these as well."""
+    return lambda scene: scene.team.newcomer("somebody.state").do(*steps)
+
+
+def _recovery(person: str) -> tuple[Check, ...]:
+    """Nobody builds on what is of the future; an owner takes it back, and everybody goes on."""
+    return (
+        *refuse((COMPILE, PIN, "pub: verify --registry --sign"), AHEAD),
+        lambda scene: refuses(trust_step("new", ISSUER, "operator", LOG_ROLE, team=scene.team), AHEAD)(scene),
+        lambda scene: refuses(f"root: keys revoke {scene.team.public_file(person)} --reason lost", AHEAD)(scene),
+        *(succeeds(step) for step in (PACKS, SHOW, VERIFY, AUDIT)),
+        revokes_from_noted_time(person),
+        *refuse((COMPILE, PIN), UNSIGNED),
+        succeeds("pub: verify --registry --sign"),
+        is_of_today,
+        *(succeeds(step) for step in READS),
+        newcomer_reads(*READS, AUDIT),
+        trusts("new", "operator", "environment:dev", LOG_ROLE),
+        succeeds(f"new: pin staging {BEFORE}"),
+        succeeds("new: pin dev --protect"),
+        succeeds("new: pin dev --open --reason 'to try'"),
+        is_of_today,
+        newcomer_reads(*READS, AUDIT),
+    )
+
+
+CLOCKS = (
+    Attack(
+        "a checkpoint of the year 2099",
+        "K(log)",
+        (note_time,),
+        (sign_future("author"),),
+        (*_recovery("author"), succeeds(FSCK)),
+    ),
+    Attack(
+        "an event and a checkpoint of the year 2099",
+        "K(operator)",
+        (note_time,),
+        (open_dev_in_future("ops"),),
+        _recovery("ops"),
+    ),
+)
+
 # --- the whole store --------------------------------------------------------------------------------------------------
 
 STORE = (
@@ -755,7 +872,124 @@ STORE = (
     ),
 )
 
-# --- keys, links and settings -----------------------------------------------------------------------------------------
+# --- 11: settings and stores of others --------------------------------------------------------------------------------
+
+
+def setting(name: str, value: str) -> Step:
+    return lambda scene: scene.team.settings.update({name: value})
+
+
+def work_below(scene: Scene) -> None:
+    """From here on, the client works in a folder below that of the store."""
+    below, team = scene.team.folder / "work", scene.team
+    shutil.copytree(team.folder, below, ignore=shutil.ignore_patterns(".ctx"))
+    scene.team = Team(below, state=team.state, database_url=team.database_url)
+
+
+def give_away(*, all_of_it: bool) -> Check:
+    """The folder of the store belongs to another user; with `all_of_it`, so does everything in it."""
+
+    def step(scene: Scene) -> None:
+        if not is_root():
+            pytest.skip("only root can give files to another user")
+        os.chown(scene.team.store, NOBODY, NOBODY)
+        for path in scene.team.store.rglob("*") if all_of_it else ():
+            os.chown(path, NOBODY, NOBODY)
+
+    return step
+
+
+def link_to_store_of_another_user(scene: Scene) -> None:
+    """The folder `.ctx` is our link to a store that another user made."""
+    other = scene.team.folder.with_name("other")
+    give_away(all_of_it=True)(scene)
+    shutil.move(scene.team.store, other)
+    scene.team.store.symlink_to(other)
+
+
+def link_of_another_user(scene: Scene) -> None:
+    """The folder `.ctx` is a link that another user made, to a store of ours."""
+    ours = scene.team.folder.with_name("ours")
+    if not is_root():
+        pytest.skip("only root can give files to another user")
+    shutil.move(scene.team.store, ours)
+    scene.team.store.symlink_to(ours)
+    os.chown(scene.team.store, NOBODY, NOBODY, follow_symlinks=False)
+
+
+NO_AGE = {
+    "empty": "",
+    "of spaces": "   ",
+    "of tabs": "\t\t",
+    "of line ends": "\n",
+    "a word": "never",
+    "negative": "-1",
+    "a fraction": "1e9",
+    "of other digits": "\u0663\u0666\u0660\u0660",
+}
+OTHER_USER = {
+    "the folder of a store above": (give_away(all_of_it=False),),
+    "a store above": (give_away(all_of_it=True),),
+    "a store above, behind a link of ours": (link_to_store_of_another_user,),
+    "a link above to a store of ours": (link_of_another_user,),
+}
+
+SETTINGS = (
+    *(
+        Attack(
+            f"CTX_REGISTRY_MAX_AGE is {name}",
+            "nobody",
+            (),
+            (setting("CTX_REGISTRY_MAX_AGE", value),),
+            refuse((COMPILE,), frozenset({"registry_frozen"})),
+        )
+        for name, value in NO_AGE.items()
+    ),
+    *(
+        Attack(
+            f"another user made {name}",
+            "another user",
+            (),
+            (*deed, work_below),
+            refuse((PACKS, AUDIT, COMPILE, PIN), frozenset({"store_of_another_user"})),
+        )
+        for name, deed in OTHER_USER.items()
+    ),
+)
+
+
+# --- 11: keys and passphrases -----------------------------------------------------------------------------------------
+
+SHORT = {
+    "of two letters": "ab",
+    "of eleven letters": "abcdefghijk",
+    "of eleven letters that take two bytes each": "\u043f\u0430\u0440\u043e\u043b\u044c\u043f\u0430\u0440\u043e\u043b",
+    "of three letters that take four bytes each": "\U0001f511\U0001f512\U0001f513",
+}
+TYPOS = {
+    "with a letter left out": "tenant_acme_prd",
+    "with two letters swapped": "tenant_acem_prod",
+    "with other separators": "tenant-acme-prod",
+    "in capitals": ISSUER.upper(),
+    "in title case": ISSUER.title(),
+}
+
+
+def found_elsewhere(scene: Scene) -> None:
+    """From here on, the client works in a new store without any key."""
+    team = scene.team
+    scene.team = Team(team.folder.with_name("elsewhere"), database_url=None)
+    scene.team.settings.update(team.settings)
+    scene.team.folder.mkdir()
+    scene.team.do(": init")
+
+
+def no_key(*names: str) -> Check:
+    def check(scene: Scene) -> None:
+        kept = [name for name in names if (scene.team.folder / name).exists()]
+        assert not kept, kept
+
+    return check
 
 
 def new_key(scene: Scene) -> None:
@@ -764,54 +998,206 @@ def new_key(scene: Scene) -> None:
     scene.team.do(": keys new bob")
 
 
-def swap_public_half(scene: Scene) -> None:
-    """The file of Bob's key gets the public half of another key, which its reader would trust as his."""
+def swap_public_half(*suffixes: str) -> Step:
+    """The files of Bob's key get the public half of another key, which their reader would trust as his."""
+
+    def step(scene: Scene) -> None:
+        mallory = (scene.team.folder / scene.team.public_file("mallory")).read_bytes()
+        for suffix in suffixes:
+            path = scene.team.store / "keys" / f"bob{suffix}"
+            private = path.read_bytes().partition(b"-----BEGIN PUBLIC KEY-----")[0]
+            path.write_bytes(private + mallory)
+
+    return step
+
+
+def swap_public_half_of_file(scene: Scene) -> None:
+    """The file of the operator's key gets the public half of another key, and so does a variable with the key."""
+    path = scene.team.folder / scene.team.key_file("ops")
     mallory = (scene.team.folder / scene.team.public_file("mallory")).read_bytes()
-    for suffix in (".key", ".pub"):
-        path = scene.team.store / "keys" / f"bob{suffix}"
-        private = path.read_bytes().partition(b"-----BEGIN PUBLIC KEY-----")[0]
-        path.write_bytes(private + mallory)
+    path.write_bytes(path.read_bytes() + mallory)
+    scene.team.settings["CTX_SIGNING_KEY"] = path.read_text()
 
 
 def mallory_is_not_trusted(scene: Scene) -> None:
+    assert key_of("mallory").public_key.key_id not in _ends(scene)
+
+
+def _ends(scene: Scene) -> dict[str, str | None]:
+    """When each trusted key ends, by its id."""
     listing = scene.team.answer(": keys list")
-    ids = {key["key_id"] for issuer in listing["issuers"] for key in issuer["keys"]}
-    assert key_of("mallory").public_key.key_id not in ids
+    return {key["key_id"]: key["valid_until"] for issuer in listing["issuers"] for key in issuer["keys"]}
+
+
+def ends_at(person: str, end: str) -> Check:
+    """The new key of a rotation ends then."""
+    return lambda scene: _assert(_ends(scene)[key_of(person).public_key.key_id] == end, _ends(scene))
+
+
+def until(person: str, end: str) -> Step:
+    return lambda scene: scene.team.do(
+        f"root: keys trust {scene.team.public_file(person)} --issuer {ISSUER} --role operator --until {end}"
+    )
+
+
+def rotate(old: str, new: str, options: str = "") -> Step:
+    return lambda scene: scene.team.do(
+        f"root: keys rotate {scene.team.public_file(old)} {scene.team.public_file(new)} {options}"
+    )
+
+
+TRUST_BOB = f"root: keys trust bob --issuer {ISSUER} --role operator"
+FAR, NEAR = "2099-01-01T00:00:00Z", "2098-01-01T00:00:00Z"
+DIFFER = frozenset({"key_halves_differ"})
+
+KEYS = (
+    *(
+        Attack(
+            f"a new key gets a passphrase {name}",
+            "nobody",
+            (setting("CTX_KEY_PASSPHRASE", words),),
+            (found_elsewhere,),
+            (
+                *refuse(
+                    (f": keys new alice --issuer {ISSUER}", ": keys new dave --standalone -o dave.key"),
+                    frozenset({"passphrase_too_short"}),
+                ),
+                no_key(".ctx/keys/alice.key", "dave.key", "dave.key.pub"),
+            ),
+        )
+        for name, words in SHORT.items()
+    ),
+    *(
+        Attack(
+            f"a key is trusted for the name of an issuer {name}",
+            "nobody",
+            (note_answer(": keys list --json"), lambda scene: scene.notes.update(file=scene.team.public_file("temp"))),
+            (),
+            (
+                refuses(f"root: keys trust ./temp.pub --issuer {typo} --role log", frozenset({"issuer_not_found"})),
+                says(f"root: keys trust ./temp.pub --issuer {typo}", f"did you mean {ISSUER}?"),
+                says(f"root: keys propose trust ./temp.pub --issuer {typo} -o two.json", f"did you mean {ISSUER}?"),
+                same(": keys list --json"),
+            ),
+        )
+        for name, typo in TYPOS.items()
+    ),
+    Attack(
+        "a key is trusted for the name of an issuer that is like no other",
+        "nobody",
+        (lambda scene: scene.notes.update(file=scene.team.public_file("temp")),),
+        (),
+        (
+            says("root: keys trust ./temp.pub --issuer globex", f"known here: {ISSUER}"),
+            succeeds("root: keys trust ./temp.pub --issuer globex --new-issuer"),
+        ),
+    ),
+    *(
+        Attack(
+            f"the public half is exchanged in {name}",
+            "W",
+            (new_key,),
+            (swap_public_half(*suffixes),),
+            (
+                refuses(TRUST_BOB, DIFFER),
+                refuses(f"root: keys rotate {key_of('ops').public_key.key_id} bob", DIFFER),
+                mallory_is_not_trusted,
+            ),
+        )
+        for name, suffixes in {"both files of a key": (".key", ".pub"), "the file of a private key": (".key",)}.items()
+    ),
+    Attack(
+        "the public half beside a private key is exchanged",
+        "W",
+        (new_key,),
+        (swap_public_half(".pub"),),
+        (lambda scene: scene.notes.update(trusting=scene.team.run(TRUST_BOB)), mallory_is_not_trusted),
+    ),
+    Attack(
+        "the public half is exchanged in a file with a key that signs",
+        "W",
+        (),
+        (swap_public_half_of_file,),
+        refuse((PIN, f": pin staging {BEFORE}"), DIFFER),
+    ),
+    Attack(
+        "a rotation lifts the end of a key",
+        "K(operator)",
+        (until("ops", FAR), rotate("ops", "ops2")),
+        (),
+        (ends_at("ops2", FAR),),
+    ),
+    Attack(
+        "two rotations lift the end of a key",
+        "K(operator)",
+        (until("ops", FAR), rotate("ops", "ops2"), rotate("ops2", "ops3")),
+        (),
+        (ends_at("ops3", FAR),),
+    ),
+    Attack(
+        "a rotation into a key that ends earlier lifts its end",
+        "K(operator)",
+        (until("ops", FAR), until("ops2", NEAR), rotate("ops", "ops2")),
+        (),
+        (ends_at("ops2", NEAR),),
+    ),
+    Attack(
+        "a rotation into a key that ends later lifts the end of the old one",
+        "K(operator)",
+        (until("ops", NEAR), until("ops2", FAR), rotate("ops", "ops2", "--overlap 3650")),
+        (),
+        (ends_at("ops2", NEAR),),
+    ),
+)
+
+
+# --- 11: links --------------------------------------------------------------------------------------------------------
 
 
 def link_outside(name: str) -> Step:
     """A part of the store becomes a link to a folder of the attacker."""
 
     def step(scene: Scene) -> None:
-        outside = scene.team.folder.with_name("outside")
-        shutil.move(scene.team.store / name, outside)
-        (scene.team.store / name).symlink_to(outside)
+        outside, part = scene.team.folder.with_name("outside"), scene.team.store / name
+        if name == "catalog.db" and scene.team.database_url is not None:
+            pytest.skip("the catalog is in a database")
+        if part.exists():
+            shutil.move(part, outside)
+        part.symlink_to(outside)
 
     return step
 
 
-def end_of(person: str) -> Check:
-    """The new key of a rotation ends when the old one would have ended."""
+def link_folders_of_objects(scene: Scene) -> None:
+    """Every folder of objects by their first digits becomes a link to a folder of the attacker."""
+    outside, objects = scene.team.folder.with_name("outside"), scene.team.store / "objects"
+    for digits in (f"{number:02x}" for number in range(256)):
+        (outside / digits).mkdir(parents=True)
+        if (objects / digits).exists():
+            shutil.copytree(objects / digits, outside / digits, dirs_exist_ok=True)
+            shutil.rmtree(objects / digits)
+        (objects / digits).symlink_to(outside / digits)
+    scene.notes["outside"] = sorted(outside.rglob("*"))
 
-    def check(scene: Scene) -> None:
-        listing = scene.team.answer(": keys list")
-        ends = {key["key_id"]: key["valid_until"] for issuer in listing["issuers"] for key in issuer["keys"]}
-        assert ends[key_of(person).public_key.key_id] == "2099-01-01T00:00:00Z"
 
-    return check
+def nothing_is_written_outside(scene: Scene) -> None:
+    assert sorted(scene.team.folder.with_name("outside").rglob("*")) == scene.notes["outside"]
 
 
-OTHERS = (
-    Attack(
-        "the public half in the file of a key is exchanged",
-        "W",
-        (new_key,),
-        (swap_public_half,),
-        (
-            refuses(f"root: keys trust bob --issuer {ISSUER} --role operator", frozenset({"key_halves_differ"})),
-            mallory_is_not_trusted,
-        ),
-    ),
+RECORD = "author: lint new.json --record"
+LINKED = (
+    "objects",
+    "catalog.lock",
+    "catalog.db",
+    "catalog.db-journal",
+    "keys",
+    "packs",
+    "refs",
+    "drafts",
+    "objects/.staging",
+)
+
+LINKS = (
     *(
         Attack(
             f"{name} of the store is a link",
@@ -820,19 +1206,115 @@ OTHERS = (
             (link_outside(name),),
             refuse((PIN, PACKS), frozenset({"store_entry_is_link"})),
         )
-        for name in ("objects", "catalog.lock", "keys")
+        for name in LINKED
     ),
     Attack(
-        "a rotation lifts the end of a key",
-        "K(operator)",
-        (
-            lambda scene: scene.team.do(
-                f"root: keys trust {scene.team.public_file('ops')} --issuer {ISSUER} --until 2099-01-01T00:00:00Z",
-                f"root: keys rotate {scene.team.public_file('ops')} {scene.team.public_file('ops2')}",
-            ),
-        ),
+        "the folders of objects are links",
+        "W",
+        (lambda scene: scene.notes.update(file=scene.team.write("new.json", version("1.2.0", NARROWER))),),
+        (link_folders_of_objects,),
+        (*refuse((RECORD,), frozenset({"object_obstructed"})), nothing_is_written_outside),
+    ),
+)
+
+
+# --- 11: drafts that are withdrawn, and what production pins ----------------------------------------------------------
+
+SIGNED_NEXT: tuple[Step, ...] = (
+    record("draft", "1.2.0", NARROWER),
+    approve("draft", "architecture", "security", "data", "evaluation"),
+    f"pub: sign {NEXT}",
+)
+WITHDRAW = f"author: withdraw {NEXT} --reason 'the wrong file'"
+GONE = frozenset({"artifact_not_found", "lifecycle_transition_refused"})
+
+
+def draft_stream(scene: Scene) -> str:
+    return f"registry/artifact/{_draft_row(scene, 'draft')}"
+
+
+def refuses_draft(step: str, codes: frozenset[str]) -> Check:
+    """The command, in which `DIGEST` stands for the digest of the draft, refuses."""
+    return lambda scene: refuses(step.replace("DIGEST", scene.notes["draft"]), codes)(scene)
+
+
+def is_listed(*, listed: bool) -> Check:
+    def check(scene: Scene) -> None:
+        listing = scene.team.run(": packs --drafts --json").out
+        assert (scene.notes["draft"] in listing) is listed, listing
+
+    return check
+
+
+WITHDRAWALS = (
+    Attack(
+        "a draft that was withdrawn is published",
+        "K(publisher)",
+        (*SIGNED_NEXT, WITHDRAW),
         (),
-        (end_of("ops2"),),
+        (
+            *refuse((f"pub: publish {NEXT}", f"pub: sign {NEXT}", REVIEW_NEXT), GONE),
+            *(
+                refuses_draft(step, GONE)
+                for step in ("pub: publish DIGEST", "sec: review DIGEST --role security --approve --reason ok")
+            ),
+            is_listed(listed=False),
+            succeeds(AUDIT),
+        ),
+    ),
+    Attack(
+        "the withdrawal of a draft is removed",
+        "W",
+        (*SIGNED_NEXT, WITHDRAW),
+        (lambda scene: scene.cut(draft_stream(scene)),),
+        (*(refuses_draft(step, CUT) for step in ("pub: publish DIGEST", f"pub: publish {NEXT}")), finds_damage(AUDIT)),
+    ),
+    Attack(
+        "the withdrawal of a draft is removed and the ends are signed",
+        "K(log)",
+        (*SIGNED_NEXT, WITHDRAW),
+        (lambda scene: scene.cut(draft_stream(scene)), sign_heads("sec")),
+        (*refuse((f"pub: publish {NEXT}",), REWRITTEN), finds_damage(AUDIT)),
+    ),
+    Attack(
+        "somebody else withdraws a draft",
+        "K(security)",
+        SIGNED_NEXT,
+        (),
+        (
+            refuses(f"sec: withdraw {NEXT} --reason 'not mine'", frozenset({"registry_role_missing"})),
+            is_listed(listed=True),
+            succeeds(f"pub: publish {NEXT}"),
+        ),
+    ),
+)
+
+PRODUCTION = (
+    Attack(
+        "what production pins is revoked without a question",
+        "K(publisher) by mistake",
+        (),
+        (),
+        (
+            *(
+                asks_first(f"{step} --reason 'a slip'")
+                for step in (f"pub: revoke {PINNED}", f"pub: revoke {PACK_ID}@prod", f"pub: deprecate {PINNED}")
+            ),
+            asks_first(f"ops: unpin prod {PACK_ID} --reason 'a slip'"),
+            succeeds(COMPILE),
+            succeeds(f"pub: revoke {BEFORE} --reason 'nobody pins it'"),
+        ),
+    ),
+    Attack(
+        "what production pins is revoked without a question while its pins are hidden",
+        "W",
+        (),
+        (hide("registry/pins/"),),
+        (
+            refuses(f"pub: revoke {PINNED} --reason 'a slip'", CUT),
+            show_again,
+            succeeds(COMPILE),
+        ),
     ),
 )
 
@@ -846,6 +1328,11 @@ ATTACKS: tuple[Attack, ...] = (
     *CLAIMS,
     *ISSUERS,
     *ROLLBACK,
+    *CLOCKS,
     *STORE,
-    *OTHERS,
+    *SETTINGS,
+    *KEYS,
+    *LINKS,
+    *WITHDRAWALS,
+    *PRODUCTION,
 )

@@ -132,8 +132,10 @@ class TamperedRegistry:
         result = self.team.run(f":{read}")
         if "Traceback" in result.err:
             return result.err[-300:]
+        if result.raw and _says_the_same(self._answers[read], result.raw):
+            return ""
         if not result.status:
-            return "" if _says_the_same(self._answers[read], result.raw) else "another answer"
+            return "another answer"
         refused = result.status in REFUSED or error_code(result) == OBJECT_MISSING
         return "" if refused else f"status {result.status}, {error_code(result)}"
 

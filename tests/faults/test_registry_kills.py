@@ -22,10 +22,12 @@ ACTS = {
     "sign": f"pub: sign {PACK_ID}@1.3.0",
     "publish": f"pub: publish {PACK_ID}@1.4.0",
     "pin": f"ops: pin staging {PINNED}",
+    "unpin": f"ops: unpin prod {PACK_ID} --reason 'no more refunds'",
     "rollback": f"ops: rollback prod {PACK_ID} --reason 'wrong refunds'",
+    "deprecate": f"pub: deprecate {BEFORE} --reason superseded",
     "revoke": f"pub: revoke {BEFORE} --reason 'it leaks'",
 }
-AGAIN = (0, 10, 14)
+AGAIN = (0, 10, 13, 14)
 """How an act that is done already may end when it is done again: nothing changes, or it is refused."""
 
 TWO_STEPS = {"rollback"}

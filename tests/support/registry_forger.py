@@ -56,8 +56,11 @@ class Forger:
                 state = reader.artifact(digest)
         return state
 
-    def append_event(self, stream: str, change: Change) -> None:
-        """Append an event whether or not it is allowed, with its entry and a checkpoint of everything."""
+    def append_event(self, stream: str, change: Change, at: Timestamp | None = None) -> None:
+        """Append an event whether or not it is allowed, with its entry and a checkpoint of everything.
+
+        `at`: the time of both; by default right after the newest checkpoint.
+        """
         with self._transaction() as (tx, origin):
             before = stream_head(tx.streams, stream)
             event = RegistryEvent(
@@ -66,14 +69,19 @@ class Forger:
                 previous="" if before is None else before.digest,
                 entry=tx.streams.head(LOG),
                 keyring=tx.streams.head(STREAM),
-                at=str(_next_time(tx)),
+                at=str(at or _next_time(tx)),
                 reason="because I can",
                 change=change,
                 origin=origin,
             )
             body = sign_event(event, self._signer)
             index_objects(tx.objects, stream, change)
-            self._append(tx, origin, stream, Event(kind=kind_of(change), body=body))
+            self._append(tx, origin, stream, Event(kind=kind_of(change), body=body), at)
+
+    def sign_checkpoint(self, at: Timestamp) -> None:
+        """Sign the registry as it is, at any time."""
+        with self._transaction() as (tx, origin):
+            self._sign(tx, origin, [], at)
 
     def append_copy(self, stream: str, kind: str, body: bytes) -> None:
         """Append an event that somebody else signed elsewhere."""
@@ -96,15 +104,15 @@ class Forger:
         with open_platform(self._settings) as platform, platform.catalog.write() as tx:
             yield tx, origin_of(platform.store_id)
 
-    def _append(self, tx: Transaction, origin: str, stream: str, event: Event) -> None:
+    def _append(self, tx: Transaction, origin: str, stream: str, event: Event, at: Timestamp | None = None) -> None:
         head = stream_head(tx.streams, stream)
         seq, previous = (0, "") if head is None else (head.seq, head.digest)
         tx.streams.append(stream, seq, [event])
         entry = LogEntry(event=Digest.of(event.body).hex, seq=seq + 1, stream=stream, previous=previous)
-        self._sign(tx, origin, [entry])
+        self._sign(tx, origin, [entry], at)
 
-    def _sign(self, tx: Transaction, origin: str, entries: list[LogEntry]) -> None:
-        forge_log(tx, entries, signer=self._signer, at=_next_time(tx), origin=origin)
+    def _sign(self, tx: Transaction, origin: str, entries: list[LogEntry], at: Timestamp | None = None) -> None:
+        forge_log(tx, entries, signer=self._signer, at=at or _next_time(tx), origin=origin)
 
 
 def _next_time(tx: Transaction) -> Timestamp:

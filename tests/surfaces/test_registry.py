@@ -243,6 +243,27 @@ def test_a_list_says_where_no_run_gets_what_is_pinned(store: Path) -> None:
     assert "not served (version_revoked)" in acted("show", f"{SUPPORT}@1.1.0", cwd=store).out
 
 
+def object_file(store: Path, digest: str) -> Path:
+    shard, name = digest.removeprefix("sha256:")[:2], digest.removeprefix("sha256:")[2:]
+    return store / ".ctx" / "objects" / shard / name
+
+
+def test_a_list_does_not_end_with_0_if_what_is_pinned_is_lost_or_damaged(store: Path) -> None:
+    """A revocation is a decision, which a list shows. This is damage."""
+    entry = next(version for version in json_answer("packs", cwd=store)["versions"] if version["pinned_in"])
+    file = object_file(store, entry["digest"])
+    data = file.read_bytes()
+    file.unlink()
+    listed = acted("packs", "--json", cwd=store)
+    lost = next(version for version in json.loads(listed.raw)["versions"] if version["pinned_in"])
+    assert (listed.status, lost["unserved_in"]) == (13, [{"environment": "prod", "code": "object_not_found"}])
+    file.write_bytes(data + b" ")
+    listed = acted("packs", cwd=store)
+    assert (listed.status, "pinned, not served: prod (object_corrupt)" in listed.out) == (11, True)
+    file.write_bytes(data)
+    assert [acted(*command, cwd=store).status for command in (("packs",), ("show", entry["ref"]))] == [0, 0]
+
+
 def test_a_pack_is_not_served_where_its_overlay_is_not(store: Path) -> None:
     json_answer("pin", "staging", f"{SUPPORT}@1.0.0", cwd=store, by="ops")
     json_answer("lint", "overlay.json", "--record", cwd=store, by="author")
@@ -251,6 +272,12 @@ def test_a_pack_is_not_served_where_its_overlay_is_not(store: Path) -> None:
     json_answer("sign", "overlay.json", cwd=store, by="pub")
     json_answer("publish", "overlay.json", cwd=store, by="pub")
     json_answer("pin", "staging", "ovl.staging@1.0.0", cwd=store, by="ops")
+    file = object_file(store, json_answer("show", "ovl.staging@1.0.0", cwd=store)["digest"])
+    data = file.read_bytes()
+    file.unlink()
+    shown = acted("show", f"{SUPPORT}@1.0.0", cwd=store)
+    assert (shown.status, "not served (object_not_found)" in shown.out) == (13, True)
+    file.write_bytes(data)
     revoked = acted("revoke", "ovl.staging@1.0.0", *WHY, cwd=store, by="pub")
     assert "pinned in   staging: new runs there are refused" in revoked.out
     lines = acted("packs", cwd=store).out.splitlines()

@@ -45,6 +45,17 @@ def test_the_keyring_asks_for_witnesses(store: Path) -> None:
     assert key_list(store)["witnesses"] == 0
 
 
+def test_who_signed_the_checkpoint_does_not_count_and_is_told(store: Path) -> None:
+    both = ["trust", "carol", "--issuer", "acme", "--role", "witness", "--role", "log", "--key", "alice"]
+    assert keys(*both, cwd=store).status == 0
+    assert "does not count" not in ctx("witness", "--key", "carol", cwd=store, env=OPEN).out
+    assert ctx("verify", "--registry", "--sign", "--key", "carol", cwd=store, env=OPEN).status == 0
+    result = ctx("witness", "--key", "carol", cwd=store, env=OPEN)
+    assert result.status == 0
+    assert "It does not count: the same person signed this checkpoint." in result.out
+    assert "Witnesses who cosigned it: 0." in result.out
+
+
 def test_a_false_cosignature_is_reported_and_stops_nobody_from_signing(store: Path) -> None:
     with closing(sqlite3.connect(store / ".ctx" / "catalog.db")) as catalog, catalog:
         row = ("registry/cosignatures", 1, "cosignature", b"{}")

@@ -10,25 +10,28 @@
        not older than a revocation
     7  the newest one covers the whole log, and continues what this client saw         open.py
     8  every cosignature is by a trusted key, on a checkpoint of this log              audit_cosignatures
+    9  every object that an event names has the bytes that its name promises           ObjectAudit
 
 It is pure over a view. Its cost grows with the size of the registry.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 
 from msgspec.structs import replace
 
+from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import StoredEvent
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
+from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, ObjectObstructed
 from contextplane.registry.artifact_state import ArtifactState, Stage, is_allowed, refuse_transition
 from contextplane.registry.authority import KeyringHistory
-from contextplane.registry.claims import PublicationAudit
+from contextplane.registry.claims import ClaimsJudge, PublicationAudit
 from contextplane.registry.continuity import check_continuity, read_entry
 from contextplane.registry.events import (
     AliasSet,
@@ -39,6 +42,7 @@ from contextplane.registry.events import (
     Published,
     RolledBack,
     kind_of,
+    objects_of,
 )
 from contextplane.registry.log import REGISTRY_LOG, event_entry
 from contextplane.registry.log_audit import AuditProblem, AuditProblems, CheckpointAudit, TreeAudit, audit_cosignatures
@@ -73,11 +77,13 @@ from contextplane.trust.merkle import EMPTY_ROOT, levels_of
 from contextplane.trust.merkle_log import CheckpointBeforeKeyring, LogEntry, VerifiedCheckpoint
 
 __all__ = [
+    "AuditInputs",
     "AuditProblem",
     "AuditProblems",
     "AuditResult",
     "CheckpointAudit",
     "EventAudit",
+    "ObjectAudit",
     "Progress",
     "TreeAudit",
     "audit",
@@ -87,14 +93,17 @@ __all__ = [
     "verify_keyring",
 ]
 
+_BESIDE_THE_LOG = {CosignatureInvalid.code, ObjectCorrupt.code, ObjectNotFound.code, ObjectObstructed.code}
+"""The codes of problems of what no checkpoint signs."""
+
 
 class EventAudit:
     """Folds the states of all subjects in the order of the log.
 
     A publication depends on a digest that was reviewed and signed before it, and follows the version before it; a pin
-    depends on a published version. `times`: the time of every entry whose event could be read. `state_before`: the
-    state of a subject before the first entry that is followed; by default nothing was before. `keyring`: the number of
-    changes of the keyring before that.
+    depends on a published version. `times`: the time of every entry whose event could be read. `objects`: what the
+    verified events name, each with the place of the first one. `state_before`: the state of a subject before the first
+    entry that is followed; by default nothing was before. `keyring`: the number of changes of the keyring before that.
 
     What the log has and the rules do not allow is void. It is reported, and the states go on without it.
     """
@@ -111,6 +120,7 @@ class EventAudit:
     ) -> None:
         self.states: dict[str, SubjectState | None] = {}
         self.times: dict[int, Timestamp] = {}
+        self.objects: dict[Digest, str] = {}
         self.by_revoked = 0
         self._streams = streams
         self._reader = RegistryReader(streams, keyrings, check)
@@ -185,8 +195,11 @@ class EventAudit:
             verified = self._reader.check_event(stored, state, self._name)
             self._check_position(verified, entry, index)
             self.states[entry.stream] = state.after_event(verified)
+            for _, digest in objects_of(entry.stream, verified.change):
+                self.objects.setdefault(digest, place)
             self.by_revoked += verified.by.revoked
-            self._check_time(index, verified.at)
+            if not verified.by.revoked:  # else its time is not believed
+                self._check_time(index, verified.at)
             self._check_dependencies(verified, at=str(entry.stream))
 
     def _check_position(self, verified: VerifiedEvent, entry: LogEntry, index: int) -> None:
@@ -286,42 +299,78 @@ class AuditResult(Value, frozen=True):
     def signable(self) -> bool:
         """Whether a new checkpoint may be signed.
 
-        What the log has for good does not stop it, and no false cosignature: every writer of the catalog can add one.
+        It signs the log and the ends of streams. So a false cosignature does not stop it, nor a lost object: everybody
+        who can write to the store can do that, and lost bytes may be lost for ever. Nor does what the log has for good.
         """
-        return self.renewable or all(
-            problem.logged or problem.code == CosignatureInvalid.code for problem in self.problems
-        )
+        return self.renewable or all(problem.logged or problem.code in _BESIDE_THE_LOG for problem in self.problems)
 
 
-def audit(  # noqa: PLR0913  the inputs of a verification
-    view: RegistryView,
-    known: TrustedKeys,
-    check: SignatureCheck,
-    *,
-    origin: str,
-    seen: Checkpoint | None,
-    publications: PublicationAudit | None = None,
-    progress: Progress = lambda _size, _events: None,
-) -> AuditResult:
-    """Verify the registry of a view.
+class ObjectAudit:
+    """Reads objects for an audit, each of which is verified by that, and remembers which ones it has read.
 
-    `known`, `seen`: the keyring and the checkpoint that the client knew before. `publications`: judges what publishers
-    claim; by default only what events say.
+    `fetch`: returns the bytes of an object, or refuses if they are not those of its name; None: no object is read.
     """
-    problems, streams = AuditProblems(), view.streams
+
+    def __init__(self, fetch: Callable[[Digest], bytes] | None) -> None:
+        self._fetch = fetch
+        self._whole: set[Digest] = set()
+
+    @property
+    def reader(self) -> Callable[[Digest], bytes] | None:
+        return None if self._fetch is None else partial(self._read, self._fetch)
+
+    def check(self, objects: Mapping[Digest, str], problems: AuditProblems) -> None:
+        """Report every object that cannot be read. `objects`: each with the place of the event that names it."""
+        for digest, place in objects.items():
+            try:
+                if self._fetch is not None and digest not in self._whole:
+                    self._read(self._fetch, digest)
+            except ContextPlaneError as error:
+                problems.add(error.code, place, f"{digest}: {error.message}")
+
+    def _read(self, fetch: Callable[[Digest], bytes], digest: Digest) -> bytes:
+        data = fetch(digest)
+        self._whole.add(digest)
+        return data
+
+
+class AuditInputs(Value, frozen=True):
+    """What an audit takes.
+
+    `known`, `seen`: the keyring and the checkpoint that the client knew before. `fetch`: returns the bytes of an
+    object. `judge`: judges what publishers claim. Without them, objects are not read, and only what events say is
+    judged.
+    """
+
+    view: RegistryView
+    known: TrustedKeys
+    check: SignatureCheck
+    seen: Checkpoint | None = None
+    fetch: Callable[[Digest], bytes] | None = None
+    judge: ClaimsJudge | None = None
+    progress: Progress = lambda _size, _events: None
+
+    @property
+    def streams(self) -> StreamsView:
+        return self.view.streams
+
+
+def audit(inputs: AuditInputs) -> AuditResult:
+    """Verify the registry of a view."""
+    problems, view, streams, check = AuditProblems(), inputs.view, inputs.streams, inputs.check
     # (1) the keyring, from the known state and from its beginning
-    keys = verify_keyring(view, known, check, problems)
+    keys = verify_keyring(inputs, problems)
     if keys is None:
         return AuditResult(problems=problems.all)  # without a trusted key, everything else would be refused
     keyrings = KeyringHistory.of(streams, keys)
-    checkpoints = CheckpointAudit(streams, keyrings, check, origin, problems)
-    events, trees = (
-        EventAudit(streams, keyrings, check, problems, publications or PublicationAudit()),
-        TreeAudit(checkpoints.sizes, keys.sealed),
-    )
+    checkpoints = CheckpointAudit(streams, keyrings, check, inputs.known.origin, problems)
+    objects = ObjectAudit(inputs.fetch)
+    publications = PublicationAudit(objects.reader, inputs.judge)
+    events = EventAudit(streams, keyrings, check, problems, publications)
+    trees = TreeAudit(checkpoints.sizes, keys.sealed)
     # (2) and (3), in the order of the log
     for stored in streams.read(LOG):
-        progress(len(stored.body), 1)
+        inputs.progress(len(stored.body), 1)
         entry = read_log_entry(stored, problems)
         if trees.add(stored.body, entry) and entry is not None:
             events.follow(entry, stored.seq - 1)
@@ -337,11 +386,12 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     newest, doubtful = checkpoints.compare(trees, events.times)
     with problems.collect(LOG):
         if newest is not None or not doubtful:
-            check_continuity(streams, view.marks, newest, seen)
+            check_continuity(streams, view.marks, newest, inputs.seen)
             doubtful = doubtful or report_unlogged_keyring(trees.ends.get(STREAM), newest, keys, problems)
     renewable = doubtful and problems.damage == 1
-    # (8) the cosignatures
+    # (8) the cosignatures, (9) and the objects
     audit_cosignatures(streams, keyrings, check, problems)
+    objects.check(events.objects, problems)
     return AuditResult(
         problems=problems.all,
         entries=trees.size,
@@ -356,13 +406,11 @@ def audit(  # noqa: PLR0913  the inputs of a verification
     )
 
 
-def verify_keyring(
-    view: RegistryView, known: TrustedKeys, check: SignatureCheck, problems: AuditProblems
-) -> TrustedKeys | None:
+def verify_keyring(inputs: AuditInputs, problems: AuditProblems) -> TrustedKeys | None:
     """Verify every change of the keyring; None if one is refused."""
     with problems.collect(STREAM):
-        keys = follow_keyring(view.streams, known, check)
-        if keys != follow_keyring(view.streams, TrustedKeys(origin=known.origin), check):
+        keys = follow_keyring(inputs.streams, inputs.known, inputs.check)
+        if keys != follow_keyring(inputs.streams, TrustedKeys(origin=inputs.known.origin), inputs.check):
             raise KeyringRewritten("its history does not match what is known")
         return keys
     return None

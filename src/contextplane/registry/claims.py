@@ -264,10 +264,15 @@ class PublicationAudit:
     publications of an id from before the first one that is judged, in the order of the log; by default there are none.
     """
 
-    def __init__(self, fetch: Callable[[Digest], bytes] | None = None, judge: ClaimsJudge | None = None) -> None:
+    def __init__(
+        self,
+        fetch: Callable[[Digest], bytes] | None = None,
+        judge: ClaimsJudge | None = None,
+        earlier: Callable[[str], Iterable[tuple[PackRef, Published]]] = lambda _base_id: (),
+    ) -> None:
         self._fetch = fetch
         self._judge = judge
-        self.earlier: Callable[[str], Iterable[tuple[PackRef, Published]]] = lambda _base_id: ()
+        self._earlier = earlier
         self._names: dict[str, list[tuple[PackRef, Published]]] = {}
 
     def check(self, ref: PackRef, change: Published, name: NameState, entry: int) -> tuple[ContextPlaneError, ...]:
@@ -327,7 +332,7 @@ class PublicationAudit:
     def _publications(self, base_id: str) -> list[tuple[PackRef, Published]]:
         """All publications of an id so far."""
         if base_id not in self._names:
-            self._names[base_id] = list(self.earlier(base_id))
+            self._names[base_id] = list(self._earlier(base_id))
         return self._names[base_id]
 
     def _publication(self, ref: PackRef) -> Published | None:

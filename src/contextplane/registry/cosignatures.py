@@ -20,6 +20,7 @@ from contextplane.model.value import Document, Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.streams import COSIGNATURES
+from contextplane.trust.checkpoint import NoteKey, signers_of
 from contextplane.trust.cosignature import Cosignature, CosignatureInvalid, witnesses_among
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle_log import VerifiedCheckpoint
@@ -55,12 +56,14 @@ _decoder = msgspec.json.Decoder(_StoredCosignature)
 class Witnesses(Value, frozen=True):
     """How many people must have cosigned the newest checkpoint, and the ids of the keys that did.
 
-    `people`: keys that were rotated into each other are one person.
+    `people`: how many did whose word counts. Keys that were rotated into each other are one person, and a person who
+    signed the checkpoint is no witness of it: they would vouch for themselves. `own`: the keys of such people.
     """
 
     required: int = 0
     people: int = 0
     key_ids: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
 
     @property
     def missing(self) -> int:
@@ -98,11 +101,17 @@ def witness_keys(keys: TrustedKeys, at: Timestamp) -> Iterator[PublicKey]:
 def count_witnesses(
     streams: StreamsView, newest: VerifiedCheckpoint, keys: TrustedKeys, check: SignatureCheck
 ) -> Witnesses:
-    """Count the people who cosigned the newest checkpoint as witnesses, by the newest keyring."""
+    """Count the people who cosigned the newest checkpoint of others as witnesses, by the newest keyring."""
     cosignatures = list(_cosignatures_of(streams, newest.checkpoint.size))
     witnesses = frozenset(witness_keys(keys, newest.time))
     key_ids = witnesses_among(cosignatures, newest.checkpoint.text, witnesses, check)
-    return Witnesses(required=keys.witnesses, people=len(keys.people_of(key_ids)), key_ids=key_ids)
+    origin = newest.checkpoint.origin
+    candidates = (NoteKey(name=origin, key=key.key) for issuer in keys.issuers for key in issuer.keys)
+    signers = keys.people_of(signers_of(newest.note, candidates, check))
+    people = keys.people_of(key_ids) - signers
+    return Witnesses(
+        required=keys.witnesses, people=len(people), key_ids=key_ids, own=key_ids & frozenset().union(*signers)
+    )
 
 
 def _cosignatures_of(streams: StreamsView, size: int) -> Iterator[Cosignature]:

@@ -12,25 +12,34 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Streams, StreamsView
-from contextplane.ports.keys import Signer
+from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.registry.continuity import follow_entry, read_entry
 from contextplane.registry.stream_heads import HEAD_NODES, HeadNodes, HeadTree, StreamHeads
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
 from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.store.event_stream import StreamHead, last_event
 from contextplane.trust.checkpoint import KeyringPosition
+from contextplane.trust.clock import is_far_ahead
 from contextplane.trust.dsse import Envelope
+from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_events import KEYRING, read_keyring_event
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 from contextplane.trust.merkle import EMPTY_ROOT
-from contextplane.trust.merkle_log import CheckpointBeforeKeyring, LogEntry, MerkleLog, VerifiedCheckpoint
+from contextplane.trust.merkle_log import (
+    CheckpointBeforeKeyring,
+    CheckpointKeys,
+    LogEntry,
+    MerkleLog,
+    VerifiedCheckpoint,
+)
 
 __all__ = [
     "REGISTRY_LOG",
     "LogChanges",
     "event_entry",
     "keyring_entries",
+    "last_time",
     "log_ends",
     "next_keyring_entry",
     "rebuild_heads",
@@ -93,6 +102,29 @@ def sign_log(  # noqa: PLR0913  what a checkpoint says
         at=at,
         origin=origin,
     )
+
+
+def last_time(
+    latest: VerifiedCheckpoint | None, keyrings: CheckpointKeys, check: SignatureCheck, clock: Timestamp
+) -> Timestamp:
+    """The last time on record, which an act follows: of the keyring's last change or of a checkpoint.
+
+    A checkpoint that is far ahead of the clock and of the keyring is refused. A change of the keyring is not: it cannot
+    be taken back, so that a refusal would close the store for good.
+    """
+    known = keyrings.now.as_of
+    if latest is None:
+        return known
+    if is_far_ahead(max(clock, known), latest.time):
+        key_id = REGISTRY_LOG.checkpoint_key(latest, keyrings, check).key.key_id[:16]
+        raise ClockWentBackwards(
+            f"the clock shows {clock}, and key {key_id} signed the registry at {latest.time}: one of them is wrong",
+            at=CHECKPOINTS,
+            hint=f"set the clock; if it is right, an owner takes the other time back: ctx keys revoke {key_id}"
+            " --reason TEXT --from TIME, with a time before it, then ctx verify --registry --sign --key OTHER",
+            details={"key_id": key_id, "time": str(latest.time)},
+        )
+    return max(known, latest.time)
 
 
 def event_entry(verified: VerifiedEvent) -> LogEntry:

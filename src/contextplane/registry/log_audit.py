@@ -3,7 +3,8 @@
 An audit collects all problems instead of stopping at the first one.
 """
 
-from collections.abc import Container, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
@@ -35,6 +36,7 @@ from contextplane.trust.checkpoint import (
     NoteUnsigned,
     open_checkpoint,
 )
+from contextplane.trust.clock import LAST_MOMENT
 from contextplane.trust.cosignature import CosignatureInvalid
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
@@ -45,6 +47,7 @@ from contextplane.trust.merkle_log import (
     CheckpointMissing,
     LogEntry,
     VerifiedCheckpoint,
+    revoked_keys,
 )
 
 if TYPE_CHECKING:
@@ -179,6 +182,9 @@ class CheckpointAudit:
 
     `sizes`: the log sizes that they are about. `as_of`: the latest time in them. `kept`: the first one to verify, with
     its number; those before it are not looked at.
+
+    A checkpoint whose signer is revoked from before its time is void: nothing in it is believed or compared. If it is
+    the newest, another key must sign.
     """
 
     def __init__(  # noqa: PLR0913  the inputs of a verification
@@ -195,19 +201,37 @@ class CheckpointAudit:
         self._check = check
         self._origin = origin
         self._problems = problems
-        self._checkpoints: list[tuple[int, VerifiedCheckpoint | None]] = [] if kept is None else [kept]
+        self._checkpoints: list[tuple[int, VerifiedCheckpoint | None]] = []
+        self._newest_is_void = False
+        if kept is not None:
+            self._add(*kept)
         number = 0 if kept is None else kept[0]
         for event in streams.read(CHECKPOINTS, after=number):
             number += 1
             if event.seq != number:
                 problems.add(CheckpointMissing.code, _place(event.seq), "a checkpoint before it is missing")
-            self._checkpoints.append((event.seq, self._open_checkpoint(event)))
+            self._add(event.seq, self._open_checkpoint(event))
         self.as_of = max((verified.time for _, verified in self._checkpoints if verified is not None), default=NO_TIME)
         self.sizes = frozenset(verified.checkpoint.size for _, verified in self._checkpoints if verified is not None)
 
+    def _add(self, seq: int, verified: VerifiedCheckpoint | None) -> None:
+        """Take up a checkpoint; None if it cannot be read. A void one is stepped over."""
+        self._newest_is_void = verified is not None and self._is_void(verified)
+        if not self._newest_is_void:
+            self._checkpoints.append((seq, verified))
+        self._last = seq
+
+    def _is_void(self, verified: VerifiedCheckpoint) -> bool:
+        keys = self._keyrings.trusted_keys_at(verified.time)
+        try:
+            open_checkpoint(verified.note, origin=self._origin, keys=keys, check=self._check)
+        except NoteUnsigned:
+            return True
+        return False
+
     def newest_at(self, size: int) -> VerifiedCheckpoint | None:
         """The newest one, not compared with the log yet; None if it is not about this size."""
-        newest = self._checkpoints[-1][1] if self._checkpoints else None
+        newest = self._checkpoints[-1][1] if self._checkpoints and not self._newest_is_void else None
         return newest if newest is not None and newest.checkpoint.size == size else None
 
     def compare(self, trees: SignedRoots, times: Mapping[int, Timestamp]) -> tuple[VerifiedCheckpoint | None, bool]:
@@ -220,10 +244,16 @@ class CheckpointAudit:
         for seq, checkpoint in self._checkpoints:
             if checkpoint is not None:
                 with self._problems.collect(_place(seq)):
+                    _refuse_copy(before, checkpoint)
                     _check_order(before, checkpoint)
                     _check_log(checkpoint, trees, times)
                     self._check_keyring(checkpoint)
                 before = checkpoint
+        if self._newest_is_void:
+            self._problems.add(
+                NoteUnsigned.code, _place(self._last), "who signed the newest checkpoint is revoked since"
+            )
+            return None, True
         seq, newest = self._checkpoints[-1] if self._checkpoints else (0, None)
         if newest is None:
             if not self._checkpoints and trees.size:
@@ -232,12 +262,6 @@ class CheckpointAudit:
         if newest.checkpoint.size < trees.size:
             unsigned = trees.size - newest.checkpoint.size
             self._problems.add(LogRewritten.code, _place(seq), f"{unsigned} entries more than are signed")
-        keys = self._keyrings.trusted_keys_at(newest.time)
-        try:
-            open_checkpoint(newest.note, origin=self._origin, keys=keys, check=self._check)
-        except NoteUnsigned:
-            self._problems.add(NoteUnsigned.code, _place(seq), "who signed the newest checkpoint is revoked since")
-            return None, True
         try:
             REGISTRY_LOG.check_keyring(newest, self._keyrings.now)
         except (CheckpointBeforeRevocation, CheckpointBeforeKeyring) as error:
@@ -261,42 +285,79 @@ class CheckpointAudit:
             raise KeyringRewritten(f"change {position.seq} of the keyring is not the one that it names")
 
     def _open_checkpoint(self, stored: StoredEvent) -> VerifiedCheckpoint | None:
-        """Open a checkpoint with the keys that were valid then, later revocations ignored."""
+        """Open a checkpoint with the keys that were valid then, or that are revoked from before its time."""
         with self._problems.collect(_place(stored.seq)):
             if stored.kind != "checkpoint":
                 raise CheckpointInvalid(f"of the kind {stored.kind[:40]!r}")
             note, claimed = REGISTRY_LOG.read_note(stored.body)
-            keys = self._keyrings.trusted_keys_then(claimed)
+            keys = (*self._keyrings.trusted_keys_then(claimed), *revoked_keys(self._keyrings.now, claimed))
             checkpoint = open_checkpoint(note, origin=self._origin, keys=keys, check=self._check)
             return VerifiedCheckpoint(checkpoint=checkpoint, note=note)
         return None
 
 
 def audit_cosignatures(
-    streams: StreamsView, keyrings: KeyringHistory, check: SignatureCheck, problems: AuditProblems
+    streams: StreamsView, keyrings: KeyringHistory, check: SignatureCheck, problems: AuditProblems, *, since: int = 0
 ) -> None:
-    """Report every cosignature that no key of the keyring made for a checkpoint of this log."""
+    """Report every cosignature that no key of the keyring made for a checkpoint of this log.
+
+    Witnesses cosign the newest checkpoint, so that cosignatures are in the order of the sizes that they name, each
+    once. `since`: those of smaller sizes are not looked at.
+    """
     keys = {key.key for issuer in keyrings.now.issuers for key in issuer.keys}
     texts: dict[int, set[str]] = {}
-    for number, stored in enumerate(streams.read(COSIGNATURES), 1):
+    earlier: set[bytes] = set()
+    first = _first_of_size(streams, COSIGNATURES, since, lambda stored: read_cosignature(stored)[0])
+    largest = since
+    for number, stored in enumerate(streams.read(COSIGNATURES, after=first), first + 1):
         with problems.collect(f"{COSIGNATURES}@{stored.seq}"):
             if stored.seq != number:
                 raise CosignatureInvalid("one before it is missing")
             size, cosignature = read_cosignature(stored)
-            texts = texts or _checkpoint_texts(streams)
+            if size < largest or stored.body in earlier:
+                raise CosignatureInvalid("a copy of an earlier one, or not in order")
+            earlier.add(stored.body)
+            texts = texts or _checkpoint_texts(streams, since)
             if not any(cosignature.holds(text, key, check) for text in texts.get(size, ()) for key in keys):
                 raise CosignatureInvalid("no trusted key made it for a checkpoint of this log")
+            largest = size
 
 
-def _checkpoint_texts(streams: StreamsView) -> dict[int, set[str]]:
-    """The texts of all checkpoints that can be read, by size."""
+def _checkpoint_texts(streams: StreamsView, since: int) -> dict[int, set[str]]:
+    """The texts of all checkpoints that can be read, by size, from a size on."""
     texts: dict[int, set[str]] = {}
-    for stored in streams.read(CHECKPOINTS):
+    first = _first_of_size(streams, CHECKPOINTS, since, lambda stored: Checkpoint.parse(_checkpoint_text(stored)).size)
+    for stored in streams.read(CHECKPOINTS, after=first):
         with suppress(ContextPlaneError):
-            note, _ = REGISTRY_LOG.read_note(stored.body)
-            text = note.decode().rpartition("\n\n")[0] + "\n"
+            text = _checkpoint_text(stored)
             texts.setdefault(Checkpoint.parse(text).size, set()).add(text)
     return texts
+
+
+def _checkpoint_text(stored: StoredEvent) -> str:
+    note, _ = REGISTRY_LOG.read_note(stored.body)
+    return note.decode().rpartition("\n\n")[0] + "\n"
+
+
+def _first_of_size(streams: StreamsView, stream: str, size: int, size_of: Callable[[StoredEvent], int]) -> int:
+    """How many events of a stream are before the first one about so many entries.
+
+    It reads O(log n) of them. An event that cannot be read counts as a later one, so that it is reported.
+    """
+
+    def size_after(number: int) -> int:
+        try:
+            return size_of(next(iter(streams.read(stream, after=number))))
+        except (ContextPlaneError, StopIteration):
+            return size
+
+    return bisect_left(range(streams.head(stream)), size, key=size_after) if size else 0
+
+
+def _refuse_copy(before: VerifiedCheckpoint | None, verified: VerifiedCheckpoint) -> None:
+    """Refuse a copy of the checkpoint before it: each is later than that one, except at the end of time."""
+    if before is not None and verified.note == before.note and verified.time < LAST_MOMENT:
+        raise CheckpointMissing("a copy of the one before it is in its place")
 
 
 def _check_order(before: VerifiedCheckpoint | None, verified: VerifiedCheckpoint) -> None:

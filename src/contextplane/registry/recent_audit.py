@@ -6,6 +6,8 @@
     4  the nodes over these entries, and the root of both trees at each size       RecentTrees
     5  every checkpoint since                                                      CheckpointAudit
     6  log and ends of streams continue the kept one, and what this client saw     continuity.py
+    7  every cosignature of this checkpoint, and of those since                    audit_cosignatures
+    8  every object that an event since names                                      ObjectAudit
 
 A stream with a new event is verified from its first event on, and so is every subject that a new event depends on. The
 ends of streams prove that nothing else changed. Other events are not read: an auditor who has verified everything up to
@@ -25,9 +27,10 @@ from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.audit import (
+    AuditInputs,
     AuditResult,
     EventAudit,
-    Progress,
+    ObjectAudit,
     read_log_entry,
     report_unlogged_keyring,
     report_void_entry,
@@ -38,14 +41,13 @@ from contextplane.registry.claims import PublicationAudit
 from contextplane.registry.continuity import check_continuity, trace_entries
 from contextplane.registry.events import Published
 from contextplane.registry.log import REGISTRY_LOG
-from contextplane.registry.log_audit import AuditProblems, CheckpointAudit
+from contextplane.registry.log_audit import AuditProblems, CheckpointAudit, audit_cosignatures
 from contextplane.registry.open import RegistryView
 from contextplane.registry.reader import RegistryReader, SubjectState
 from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamHeads
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, VERSIONS
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint
-from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM
 from contextplane.trust.merkle import Frontier, StreamTree, TreeDamaged, leaf_hash, level_name, peaks_of
 from contextplane.trust.merkle_log import CheckpointMissing, LogEntry, VerifiedCheckpoint
@@ -56,38 +58,29 @@ if TYPE_CHECKING:
 __all__ = ["audit_since", "find_checkpoint", "open_kept"]
 
 
-def audit_since(  # noqa: PLR0913  the inputs of a verification
-    kept: bytes,
-    view: RegistryView,
-    known: TrustedKeys,
-    check: SignatureCheck,
-    *,
-    origin: str,
-    seen: Checkpoint | None,
-    publications: PublicationAudit | None = None,
-    progress: Progress = lambda _size, _events: None,
-) -> AuditResult:
-    """Verify what came since a checkpoint. `kept`: its signed note; the rest as in `audit`."""
-    problems, streams, publications = AuditProblems(), view.streams, publications or PublicationAudit()
+def audit_since(kept: bytes, inputs: AuditInputs) -> AuditResult:
+    """Verify what came since a checkpoint. `kept`: its signed note."""
+    problems, view, streams, check = AuditProblems(), inputs.view, inputs.streams, inputs.check
     # (1) the keyring
-    keys = verify_keyring(view, known, check, problems)
+    keys = verify_keyring(inputs, problems)
     if keys is None:
         return AuditResult(problems=problems.all)
     keyrings = KeyringHistory.of(streams, keys)
     # (2) the kept checkpoint
-    since = open_kept(kept, keyrings, check, origin)
+    since = open_kept(kept, keyrings, check, inputs.known.origin)
     size = since.checkpoint.size
     first = find_checkpoint(streams, since.checkpoint)
     if first is None:
         problems.add(CheckpointMissing.code, CHECKPOINTS, f"the kept checkpoint of {since.time} is not there")
         first = streams.head(CHECKPOINTS)
-    checkpoints = CheckpointAudit(streams, keyrings, check, origin, problems, kept=(first, since))
+    checkpoints = CheckpointAudit(streams, keyrings, check, inputs.known.origin, problems, kept=(first, since))
     # (3) the entries since, and their events
     stored = list(streams.read(LOG, after=size))
     entries = [read_log_entry(event, problems) for event in stored]
     shown = checkpoints.newest_at(size + len(entries))
     earlier = _EarlierRegistry(view, keyrings, check, since.checkpoint, shown=shown, entries=entries)
-    publications.earlier = earlier.publications
+    objects = ObjectAudit(inputs.fetch)
+    publications = PublicationAudit(objects.reader, inputs.judge, earlier.publications)
     # (4) both trees
     trees = RecentTrees(streams, since.checkpoint, [event.body for event in stored], problems)
     void = frozenset() if shown is None else trees.prove_heads(view.marks, shown.heads, since.checkpoint, entries)
@@ -103,7 +96,7 @@ def audit_since(  # noqa: PLR0913  the inputs of a verification
     )
     is_other_log = shown is not None and trees.roots.get(trees.size, (b"", None))[0] != shown.checkpoint.root
     for index, entry in enumerate(entries, size):
-        progress(len(stored[index - size].body), 1)
+        inputs.progress(len(stored[index - size].body), 1)
         if entry is None or is_other_log:
             continue  # entries that are not the signed ones say nothing of events
         if index - size in void:
@@ -117,8 +110,12 @@ def audit_since(  # noqa: PLR0913  the inputs of a verification
     with problems.collect(LOG):
         if newest is not None or not doubtful:
             ends = check_continuity(streams, view.marks, newest, since.checkpoint)
-            check_continuity(streams, view.marks, newest, seen or since.checkpoint)
+            check_continuity(streams, view.marks, newest, inputs.seen or since.checkpoint)
             doubtful = doubtful or report_unlogged_keyring(ends.head(STREAM), newest, keys, problems)
+    renewable = doubtful and problems.damage == 1
+    # (7) the cosignatures, (8) and the objects
+    audit_cosignatures(streams, keyrings, check, problems, since=size)
+    objects.check(events.objects, problems)
     return AuditResult(
         problems=problems.all,
         entries=len(entries),
@@ -127,7 +124,7 @@ def audit_since(  # noqa: PLR0913  the inputs of a verification
         by_revoked=events.by_revoked,
         as_of=checkpoints.as_of,
         newest=newest,
-        renewable=doubtful and problems.damage == 1,
+        renewable=renewable,
         since=since.checkpoint,
     )
 

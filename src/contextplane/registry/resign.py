@@ -28,7 +28,7 @@ from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.continuity import check_continuity
 from contextplane.registry.errors import RegistryUntrusted
 from contextplane.registry.first_format import refuse_unsealed
-from contextplane.registry.log import REGISTRY_LOG, LogChanges, next_keyring_entry, rebuild_heads, sign_log
+from contextplane.registry.log import REGISTRY_LOG, LogChanges, last_time, next_keyring_entry, rebuild_heads, sign_log
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.clock import next_event_time
@@ -88,8 +88,11 @@ def resign(  # noqa: PLR0913  what an act consists of
     # (2) nothing was written since
     if (changes.streams.head(LOG), changes.streams.head(CHECKPOINTS)) != (result.entries, result.checkpoints):
         raise StreamConflict("another process wrote to the registry meanwhile", at=LOG, hint="do it again")
-    # (3) the key may sign the log now
+    # (3) no time on record is far ahead, (4) and the key may sign the log now
     keys = follow_keyring(changes.streams, known, check)
+    keyrings = KeyringHistory.of(changes.streams, keys)
+    latest = REGISTRY_LOG.latest_checkpoint(changes.streams, keyrings, check, origin)
+    last_time(latest, keyrings, check, now)
     keys = seal(changes, keys, check=check, signer=signer, now=next_event_time(now, result.as_of))
     keyrings = KeyringHistory.of(changes.streams, keys)
     at = next_event_time(now, max(result.as_of, keys.as_of))

@@ -32,7 +32,7 @@ from contextplane.registry.resolution import Proof, RegistrySnapshot, Resolution
 from contextplane.registry.streams import CHECKPOINTS, environment_stream, pins_stream
 from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.trust.checkpoint import Checkpoint, advance_checkpoint
-from contextplane.trust.clock import seconds_behind
+from contextplane.trust.clock import tolerated_lag
 from contextplane.trust.compatibility import RuntimeCapabilities, check_compatibility
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.merkle_log import CheckpointMissing, VerifiedCheckpoint
@@ -260,19 +260,20 @@ class _Resolver(Value, frozen=True):
     def _refuse_stale(self, newest: VerifiedCheckpoint, environment: EnvironmentState) -> None:
         """Refuse a checkpoint that is too old by what the environment allows, or by what the client asks for.
 
-        Where neither says an age, a protected environment allows the default, by any clock.
+        Where neither says an age, a protected environment allows the default. A checkpoint of the future is refused as
+        well: it would never be too old.
         """
         asked = [age for age in (environment.max_age, self.context.max_age) if age is not None]
         if not self.is_new or not (asked or environment.protected):
             return
         now, max_age = self.context.trust_context.now, min(asked, default=DEFAULT_MAX_AGE)
-        if asked and seconds_behind(now, newest.time):
+        age = now.seconds - newest.time.seconds
+        if -age > tolerated_lag(max_age):
             raise ClockWentBackwards(
                 f"the clock shows {now}, and the registry has {newest.time}: its age is unknown",
                 at=CHECKPOINTS,
                 hint="set the clock; if it is right, another was ahead: docs/registry.md, 'When a clock was wrong'",
             )
-        age = now.seconds - newest.time.seconds
         if age > max_age:
             raise RegistryFrozen(
                 f"the newest checkpoint is of {newest.time}, {age} seconds ago, and {max_age} are allowed",

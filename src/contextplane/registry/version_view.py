@@ -36,6 +36,7 @@ class PinLocation(Value, frozen=True):
 
     `doubtful`: the key was revoked by then, so no run gets the version until it is pinned anew. `unserved`: the code
     of the error that every new run gets there, about the version or about one that is pinned with it; empty if none.
+    `family`: the kind of that error; None for a doubtful pin.
     """
 
     environment: str
@@ -43,13 +44,19 @@ class PinLocation(Value, frozen=True):
     by: str
     doubtful: bool = False
     unserved: str = ""
+    family: Family | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether no new run gets the version, and no decision says so: that it is deprecated, or revoked."""
+        return self.family not in {None, "refused"}
 
 
 class VersionSummary(Value, frozen=True):
     """A version in a list. `doubtful_in`: where a key pins it that was revoked by then.
 
     `unserved_in`: where it is pinned and no new run gets it, with the reason. `problem`: why the version could not be
-    read, and `family` the kind of that error.
+    read. `family`: the kind of that error, or of the first reason that no decision gives (`is_broken`).
     """
 
     ref: PackRef
@@ -108,6 +115,7 @@ def version_summary(
         unserved_in=tuple((location.environment, location.unserved) for location in locations if location.unserved),
         aliases=aliases,
         open_refreshes=len(version.open_refreshes),
+        family=next((location.family for location in locations if location.is_broken), None),
     )
 
 
@@ -129,13 +137,18 @@ def list_pins(reader: RegistryReader, problem_of: ServingProblem | None = None) 
         pins = PinState(environment=environment, base_id=base_id).at_event(last).pins
         together = (*([pins.base] if pins.base is not None else []), *pins.overlays)
         doubtful = {pin.id for pin in together if is_doubtful(pin, last, reader.keyrings.now.issuers)}
-        unserved = "pin_doubtful" if doubtful else ""
-        if problem_of is not None and not unserved:
+        problem: tuple[str, Family | None] = ("pin_doubtful" if doubtful else "", None)
+        if problem_of is not None and not doubtful:
             problems = (problem_of(ref_of(pin)) for pin in together)
-            unserved = next((problem.code for problem in problems if problem is not None), "")
+            problem = next(((error.code, error.family) for error in problems if error is not None), problem)
         for pin in together:
             location = PinLocation(
-                environment=environment, at=pin.at, by=pin.by, doubtful=pin.id in doubtful, unserved=unserved
+                environment=environment,
+                at=pin.at,
+                by=pin.by,
+                doubtful=pin.id in doubtful,
+                unserved=problem[0],
+                family=problem[1],
             )
             located.append((ref_of(pin), location))
     return located

@@ -38,7 +38,7 @@ from contextplane.registry.events import (
     sign_event,
 )
 from contextplane.registry.first_format import refuse_unsealed
-from contextplane.registry.log import LogChanges, event_entry, log_ends, rebuild_heads, sign_log
+from contextplane.registry.log import LogChanges, event_entry, last_time, log_ends, rebuild_heads, sign_log
 from contextplane.registry.log_audit import AuditProblem
 from contextplane.registry.open import open_registry
 from contextplane.registry.pin_state import PinState, pins_after
@@ -160,7 +160,7 @@ class RegistryWriter:
         self.changes = changes
         self.newest = opened.newest
         """The newest checkpoint: before `append` the one that was there, after it the one that it signed."""
-        last = keys.as_of if self.newest is None else max(keys.as_of, self.newest.time)
+        last = last_time(self.newest, opened.reader.keyrings, check, now)
         self.now = next_event_time(now, last)
         """The time of the events that are appended."""
         self.behind = seconds_behind(now, last)

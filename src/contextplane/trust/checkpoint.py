@@ -14,7 +14,7 @@ These are rules over values. The client stores the highest checkpoint seen, not 
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
@@ -45,6 +45,7 @@ __all__ = [
     "signature_line",
     "signed_checkpoint",
     "signed_note",
+    "signers_of",
 ]
 
 # --- signed notes ----------------------------------------------------------------------------------------------------
@@ -113,6 +114,19 @@ def open_note(note: bytes, keys: Sequence[NoteKey], check: SignatureCheck) -> st
     if not is_signed:
         raise NoteUnsigned("no trusted key signed it", hint="see whose key signs here")
     return text
+
+
+def signers_of(note: bytes, keys: Iterable[NoteKey], check: SignatureCheck) -> frozenset[str]:
+    """The ids of those of the keys that signed a note."""
+    text, lines = _split_note(note)
+    signatures = [parse_signature_line(line) for line in lines]
+    return frozenset(
+        key.key.key_id
+        for key in keys
+        for name, value in signatures
+        if (name, value[:_KEY_HASH_SIZE]) == (key.name, key.hash)
+        and check.holds(key.key, value[_KEY_HASH_SIZE:], text.encode())
+    )
 
 
 def _split_note(note: bytes) -> tuple[str, list[str]]:

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Protocol
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import Event
@@ -28,6 +29,7 @@ from contextplane.trust.checkpoint import (
     KeyringPosition,
     LogRewritten,
     LogTruncated,
+    NoteInvalid,
     NoteKey,
     NoteUnsigned,
     open_checkpoint,
@@ -47,7 +49,9 @@ __all__ = [
     "LogEntry",
     "MerkleLog",
     "VerifiedCheckpoint",
+    "believed_checkpoint",
     "entry_body",
+    "revoked_keys",
 ]
 
 _RENEWABLE = {"renewable": True}  # the only known problem is who signed it, or when
@@ -137,6 +141,29 @@ class CheckpointKeys(Protocol):
         ...
 
 
+def revoked_keys(keys: TrustedKeys, at: Timestamp) -> tuple[PublicKey, ...]:
+    """All keys that a keyring has revoked from a time or from before it: what they signed then is void."""
+    entries = (key for issuer in keys.issuers for key in issuer.keys)
+    return tuple({key.key for key in entries if key.state_at(at) == "revoked"})
+
+
+def believed_checkpoint(note: bytes, keys: TrustedKeys, check: SignatureCheck) -> Checkpoint:
+    """Read a checkpoint that a client remembers; without its time if that is not believed any more.
+
+    That is so if its signer is revoked from before it. The log that the client saw stays the one that every later log
+    must continue.
+    """
+    checkpoint = Checkpoint.parse(note.decode().rpartition("\n\n")[0] + "\n")
+    if checkpoint.time is None:
+        return checkpoint
+    void = [NoteKey(name=checkpoint.origin, key=key) for key in revoked_keys(keys, checkpoint.time)]
+    try:
+        open_note(note, void, check)
+    except (NoteInvalid, NoteUnsigned):
+        return checkpoint
+    return replace(checkpoint, time=None)
+
+
 class MerkleLog(Value, frozen=True):
     """Where a log is kept: the stream of its entries, the name of its tree, the stream of its checkpoints.
 
@@ -164,7 +191,8 @@ class MerkleLog(Value, frozen=True):
         try:
             checkpoint = open_checkpoint(note, origin=origin, keys=keyrings.trusted_keys_at(claimed), check=check)
         except NoteUnsigned as error:
-            raise self._unsigned_error(note, stored.seq, origin, keyrings.trusted_keys_then(claimed), check) from error
+            keys = (*keyrings.trusted_keys_then(claimed), *revoked_keys(keyrings.now, claimed))
+            raise self._unsigned_error(note, stored.seq, origin, keys, check) from error
         return VerifiedCheckpoint(checkpoint=checkpoint, note=note)
 
     def verify_checkpoint(
@@ -255,25 +283,25 @@ class MerkleLog(Value, frozen=True):
             details=_RENEWABLE,
         )
 
-    def latest_time(
+    def latest_checkpoint(
         self, streams: StreamsView, keyrings: CheckpointKeys, check: SignatureCheck, origin: str
-    ) -> Timestamp:
-        """The latest time on record: of the keyring's last change or of the newest checkpoint.
+    ) -> VerifiedCheckpoint | None:
+        """The last checkpoint whose time counts. It is not compared with the log here.
 
-        Checkpoints count if their key was valid then, later revocations ignored.
+        Its key could sign the log then, and is not revoked from before it.
         """
-        known = keyrings.now.as_of
-        last: Timestamp | None = None
+        last: VerifiedCheckpoint | None = None
         # Nearly always it is the last one. If not, all are read: their numbers are not trusted, either.
         for after in (streams.head(self.checkpoints) - 1, 0):
             for stored in streams.read(self.checkpoints, after=max(after, 0)):
                 with suppress(ContextPlaneError):
                     note, claimed = self.read_note(stored.body)
-                    open_checkpoint(note, origin=origin, keys=keyrings.trusted_keys_then(claimed), check=check)
-                    last = claimed
+                    keys = keyrings.trusted_keys_at(claimed)
+                    checkpoint = open_checkpoint(note, origin=origin, keys=keys, check=check)
+                    last = VerifiedCheckpoint(checkpoint=checkpoint, note=note)
             if last is not None:
-                return max(known, last)
-        return known
+                return last
+        return None
 
     def read_note(self, body: bytes) -> tuple[bytes, Timestamp]:
         """Parse a stored checkpoint; returns its note and the time that it claims, both unverified."""
@@ -336,15 +364,15 @@ class MerkleLog(Value, frozen=True):
         raise NoteUnsigned("no trusted key signed it", at=self.entries)
 
     def _unsigned_error(
-        self, note: bytes, seq: int, origin: str, trusted_keys_then: tuple[PublicKey, ...], check: SignatureCheck
+        self, note: bytes, seq: int, origin: str, former_keys: tuple[PublicKey, ...], check: SignatureCheck
     ) -> NoteUnsigned:
         """Explain why the newest checkpoint is not trusted, with a hint.
 
-        `trusted_keys_then`: the keys of its time, revoked or not.
+        `former_keys`: the keys of its time, revoked or not.
         """
         place = f"{self.checkpoints}@{seq}"
         try:
-            open_checkpoint(note, origin=origin, keys=trusted_keys_then, check=check)
+            open_checkpoint(note, origin=origin, keys=former_keys, check=check)
         except NoteUnsigned:
             return NoteUnsigned(
                 "no key that was trusted then signed the newest checkpoint", at=place, hint=self.restore_hint

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.registry.audit import AuditResult, audit
+from contextplane.registry.audit import AuditInputs, AuditResult, audit
 from contextplane.registry.open import open_registry
 from contextplane.registry.reader import RegistryReader
 from contextplane.trust.checkpoint import Checkpoint
@@ -102,7 +102,8 @@ class Stolen:
 
     def audited(self, seen: Checkpoint | None = None, known: TrustedKeys | None = None) -> AuditResult:
         with closing(SqliteCatalog.open(str(self.path), STORE)) as catalog, catalog.read() as view:
-            return audit(view, known or TrustedKeys(origin=ORIGIN), CHECK, origin=ORIGIN, seen=seen)
+            keys = known or TrustedKeys(origin=ORIGIN)
+            return audit(AuditInputs(view=view, known=keys, check=CHECK, seen=seen))
 
 
 def stolen(source: Path, folder: Path) -> Stolen:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
-from contextplane.registry.audit import audit
+from contextplane.registry.audit import AuditInputs, audit
 from contextplane.registry.events import Deprecated
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import follow_keyring
@@ -55,7 +55,7 @@ class Bench:
 
     def sound(self) -> bool:
         with closing(SqliteCatalog.open(str(self._path), STORE)) as catalog, catalog.read() as view:
-            return audit(view, self.known, CHECK, origin=ORIGIN, seen=None).sound
+            return audit(AuditInputs(view=view, known=self.known, check=CHECK)).sound
 
 
 @pytest.fixture(scope="module")

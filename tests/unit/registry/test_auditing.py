@@ -60,6 +60,48 @@ def test_all_that_is_wrong_is_told_together_with_its_place(tmp_path: Path) -> No
     }
 
 
+def test_a_checkpoint_in_the_place_of_its_neighbour_is_reported(tmp_path: Path) -> None:
+    registry = Registry(path=str(tmp_path / "catalog.db"))
+    registry.publish(b"one")
+    registry.catalog.close()
+    thief = Stolen(tmp_path / "catalog.db")
+    assert thief.audited().sound
+    ((last,),) = thief.ask("SELECT max(seq) FROM event WHERE stream = ?", CHECKPOINTS)
+    assert isinstance(last, int)
+    thief.put(CHECKPOINTS, last - 1, thief.body(CHECKPOINTS, last - 2))
+    problems = [(problem.code, problem.at) for problem in thief.audited().problems]
+    assert problems == [("checkpoint_missing", f"{CHECKPOINTS}@{last - 1}")]
+
+
+@pytest.mark.parametrize("code_of_damage", ["object_not_found", "object_corrupt"])
+def test_every_object_that_an_event_names_is_read_and_none_stops_the_signing(here: Office, code_of_damage: str) -> None:
+    """The objects of a draft, of a signed artifact and of a published version: documents, envelopes and reports."""
+    here.record(version("3.0.0"))
+    signed = here.record(version("4.0.0"))
+    here.review_all(str(signed.digest), signed.missing)
+    here.sign(str(signed.digest))
+    kept = whole(here).newest
+    assert kept is not None
+    here.release()
+    objects = {path for path in Path(here.desk.platform.home.objects).glob("??/*") if not path.is_dir()}
+    assert len(objects) == 9
+    only_new = 0
+    for path in objects:
+        data = path.read_bytes()
+        path.unlink()
+        if code_of_damage == "object_corrupt":
+            path.write_bytes(data + b" ")
+        result = whole(here)
+        assert {problem.code for problem in result.problems} == {code_of_damage}
+        assert any(f"{path.parent.name}{path.name}" in problem.message for problem in result.problems)
+        assert result.signable
+        only_new += not audit_registry(here.desk, lambda _size, _events: None, kept.note).sound
+        path.unlink(missing_ok=True)
+        path.write_bytes(data)
+    assert only_new == 4
+    assert whole(here).sound
+
+
 FAR = 10**15
 """No loop that counts so far comes to an end."""
 

@@ -1,6 +1,6 @@
 """Events that somebody wrote into the catalog himself: whoever reads the stream refuses each, for its own reason."""
 
-from typing import cast, TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from msgspec import to_builtins

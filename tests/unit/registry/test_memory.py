@@ -3,9 +3,10 @@
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from contextplane.adapters.files.client_state import ClientState
 from contextplane.adapters.files.disk import Disk
 from contextplane.app.registry.audit import audit_registry, renew_checkpoint
+from contextplane.app.registry.fsck import registry_comparison
 from contextplane.app.registry.memory import RegistryMemory
 from contextplane.app.registry.pins import set_protection
 from contextplane.app.registry.resolve import resolve_request
@@ -31,6 +33,7 @@ from contextplane.registry.streams import CHECKPOINTS, environment_stream
 from contextplane.registry.version_state import Use
 from contextplane.registry.writer import PlannedChange
 from contextplane.trust.compatibility import RuntimeCapabilities
+from tests.support.cases import cases
 from tests.unit.registry.desk import Clock, Office, code, desk_in, office
 from tests.unit.registry.tampering import Stolen, copied
 from tests.unit.trust.world import key_of
@@ -190,6 +193,43 @@ def test_who_looks_at_the_keyring_while_another_changes_it_forgets_nothing(clien
         slow.desk.platform.catalog = cast("Catalog", SimpleNamespace(read=reading, close=catalog.close))
         known = slow.desk.keys.keyring
         assert slow.desk.platform.client_state.load().keyring_seq == known.seq + 1
+
+
+def compared_in_a_view(here: Office) -> None:
+    compare = registry_comparison(here.desk.platform)
+    with here.desk.platform.catalog.read() as view:
+        assert [finding.why for finding in compare(view)] == []
+
+
+ACTS_IN_A_VIEW: dict[str, tuple[int, Callable[[Office], object]]] = {
+    "the time of an act": (1, lambda here: here.desk.keys.now),
+    "the keys that are trusted": (1, lambda here: here.desk.keys.keyring),
+    "what fsck compares": (2, compared_in_a_view),
+}
+"""Each with the number of the view during which another process is quicker."""
+
+
+@cases("name", ACTS_IN_A_VIEW)
+def test_a_keyring_that_another_process_changed_and_saved_meanwhile_is_not_rolled_back(
+    tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    client = Client(tmp_path_factory.mktemp("client"))
+    with client.here() as slow, client.here() as quick:
+        catalog = slow.desk.platform.catalog
+        number, act = ACTS_IN_A_VIEW[name]
+        views = count(1)
+
+        @contextmanager
+        def reading() -> Iterator[View]:
+            with catalog.read() as view:
+                view.streams.head("trust/keyring")  # the snapshot is taken by the first read
+                if next(views) == number:
+                    quick.trust("another")
+                yield view
+
+        slow.desk.platform.catalog = cast("Catalog", SimpleNamespace(read=reading, close=catalog.close))
+        act(slow)
+        assert next(views) > number
 
 
 def test_a_lower_checkpoint_than_the_one_that_is_kept_changes_nothing(client: Client) -> None:

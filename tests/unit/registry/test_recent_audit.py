@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.model.ids import Digest
-from contextplane.registry.audit import AuditResult
+from contextplane.registry.audit import AuditInputs, AuditResult
 from contextplane.registry.events import Deprecated, EnvironmentOpened, Published, RegistryEvent
 from contextplane.registry.recent_audit import audit_since
 from contextplane.registry.streams import CHECKPOINTS, LOG, environment_stream
@@ -57,7 +57,7 @@ class Copy(Stolen):
     def audited_since(self, note: bytes | None = None, seen: Checkpoint | None = None) -> AuditResult:
         note = self.original.kept.note if note is None else note
         with closing(SqliteCatalog.open(str(self.path), STORE)) as catalog, catalog.read() as view:
-            return audit_since(note, view, TrustedKeys(origin=ORIGIN), CHECK, origin=ORIGIN, seen=seen)
+            return audit_since(note, AuditInputs(view=view, known=TrustedKeys(origin=ORIGIN), check=CHECK, seen=seen))
 
     def forge(self, subject: str, change: Published | EnvironmentOpened | Deprecated, by: str) -> None:
         """Slip in an event that its signer may not make."""
@@ -132,6 +132,7 @@ DAMAGE: dict[str, Callable[[Copy], None]] = {
     "a node is another": lambda copy: copy.put("tree/registry/00", 25, copy.body("tree/registry/00", 3)),
     "a checkpoint is cut": lambda copy: copy.cut(CHECKPOINTS),
     "a checkpoint is another": lambda copy: copy.put(CHECKPOINTS, 20, copy.body(CHECKPOINTS, 2)),
+    "a checkpoint is a copy": lambda copy: copy.put(CHECKPOINTS, 20, copy.body(CHECKPOINTS, 19)),
     "an event is added": lambda copy: copy.add(NEW_VERSION, "deprecated", copy.body(OLD_VERSION, 2)),
     "a reviewer opens an environment": lambda copy: copy.forge(environment_stream("dev"), EnvironmentOpened(), "sec"),
     "an operator deprecates": lambda copy: copy.forge(NEW_VERSION, Deprecated(), "ops"),

@@ -260,10 +260,11 @@ def test_a_frozen_registry_takes_no_new_traffic_and_its_past_can_be_replayed() -
 
 def test_by_a_clock_behind_the_newest_checkpoint_nothing_is_fresh() -> None:
     registry = Releases().with_example()
-    assert registry.ends(later=-61, max_age=3600) == "clock_went_backwards"
-    assert registry.ends(later=-61, max_age=3600, purpose="replay") == "ok"
-    assert registry.ends(later=-61) == "ok"  # nobody asked how fresh it is
-    assert registry.ends(later=-60, max_age=3600) == "ok"  # as clocks may differ
+    assert registry.ends(later=-121, max_age=3600) == "clock_went_backwards"
+    assert registry.ends(later=-121, max_age=3600, purpose="replay") == "ok"
+    for age, lag in ((0, 60), (60, 60), (3600, 120), (None, 86_400)):  # as clocks may differ; by default a day
+        assert registry.ends(later=-lag, max_age=age) == "ok"
+        assert registry.ends(later=-lag - 1, max_age=age) == "clock_went_backwards"
 
 
 def test_an_event_that_was_changed_in_the_catalog_is_refused() -> None:

@@ -9,7 +9,7 @@ from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
-from contextplane.registry.audit import audit
+from contextplane.registry.audit import AuditInputs, audit
 from contextplane.registry.events import (
     AliasSet,
     Change,
@@ -82,7 +82,7 @@ def rogue(registry: Registry, by: str, stream: str, change: Change, odd: Odd = E
 
 def problems(registry: Registry) -> list[tuple[str, str]]:
     with registry.catalog.read() as view:
-        result = audit(view, TrustedKeys(origin=ORIGIN), CHECK, origin=ORIGIN, seen=None)
+        result = audit(AuditInputs(view=view, known=TrustedKeys(origin=ORIGIN), check=CHECK))
     return [(problem.code, problem.at) for problem in result.problems]
 
 

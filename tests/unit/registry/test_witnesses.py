@@ -1,5 +1,6 @@
 """Witnesses: who counts, what new runs ask for, and that no witness cosigns a second history."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,12 @@ from contextplane.app.registry.witness import witness_checkpoint
 from contextplane.app.settings import Settings
 from contextplane.model.catalog import Event
 from contextplane.model.ids import PackRef
+from contextplane.model.json.canonical import canonical
+from contextplane.registry.events import Observed
 from contextplane.registry.resolution import ResolveRequest
-from contextplane.registry.streams import COSIGNATURES
+from contextplane.registry.streams import COSIGNATURES, version_stream
 from contextplane.registry.version_state import Use
+from contextplane.registry.writer import PlannedChange
 from contextplane.trust.compatibility import RuntimeCapabilities
 from contextplane.trust.cosignature import Cosignature
 from contextplane.trust.dsse import encode_base64
@@ -99,6 +103,32 @@ def test_a_person_with_two_keys_is_one_witness(here: Office) -> None:
     assert resolved(here) == PACK
 
 
+@pytest.mark.parametrize("signer", ["walter", "new walter"])
+def test_who_signed_the_checkpoint_is_no_witness_of_it(here: Office, signer: str) -> None:
+    """Also with another key of theirs."""
+    old, new, now = key_of("walter").public_key, key_of("new walter").public_key, str(here.desk.keys.now)
+    here.change_keys(
+        here.desk.keys.key_trust(old, ISSUER, roles=("log", "operator", "witness")),
+        KeyRotation(old=old.key_id, key=encode_base64(new.raw), valid_from=now, old_until="2031-01-01T00:00:00Z"),
+    )
+    ask_for(here, 1)
+    assert witness(here, "walter")  # of a checkpoint that root signed
+    assert resolved(here) == PACK
+    here.desk.act(key_of(signer), [observation()])
+    assert witness(here, "walter")
+    assert not witness(here, "walter")
+    assert witness_checkpoint(here.desk, key_of("walter")).witnesses.people == 0
+    assert refusal(here) == "checkpoint_not_witnessed"
+    assert witness(here, "wanda")
+    assert resolved(here) == PACK
+    assert problems(here) == []
+
+
+def observation() -> PlannedChange:
+    change = Observed(environment="staging", run="run_0123456789abcdef")
+    return PlannedChange(stream=version_stream(REF), change=change, reason="a run used it")
+
+
 def test_only_a_valid_key_with_the_role_is_a_witness(here: Office) -> None:
     for name in ("ops", "root", "stranger"):
         assert code(lambda name=name: witness(here, name)) == "not_a_witness"
@@ -136,10 +166,40 @@ def test_an_old_or_forged_cosignature_counts_for_nothing_and_stops_nobody(here: 
     add(here, cosigned, Event(kind="cosignature", body=renumbered), Event(kind="cosignature", body=b"{}"))
     assert refusal(here) == "checkpoint_not_witnessed"
     assert set(problems(here)) == {"cosignature_invalid"}
-    assert len(problems(here)) == 2  # the old one is genuine, of an old checkpoint
+    assert len(problems(here)) == 3  # the old one is genuine, and not in its place
     renew_checkpoint(here.desk, audit_registry(here.desk, lambda _size, _events: None), key_of("root"))
     assert witness(here, "wanda")
     assert resolved(here) == PACK
+
+
+def forged(cosigned: Event, size: int) -> Event:
+    """A cosignature with another size in it."""
+    content = json.loads(cosigned.body)
+    return Event(kind=cosigned.kind, body=canonical(content | {"size": size}))
+
+
+def problems_since(here: Office, note: bytes) -> list[tuple[str, str]]:
+    result = audit_registry(here.desk, lambda _size, _events: None, note)
+    return [(problem.code, problem.at) for problem in result.problems]
+
+
+def test_cosignatures_since_a_checkpoint_are_verified_and_older_ones_are_not_read(here: Office) -> None:
+    old = witness_checkpoint(here.desk, key_of("wanda"))
+    add(here, forged(last_event(here), old.checkpoint.size - 1))
+    kept = renew_checkpoint(here.desk, audit_registry(here.desk, lambda _size, _events: None), key_of("root"))
+    assert problems(here) == ["cosignature_invalid"]
+    here.observe(REF, "staging")
+    assert problems_since(here, kept.note) == []
+    size = witness_checkpoint(here.desk, key_of("walter")).checkpoint.size
+    genuine = last_event(here)
+    assert problems_since(here, kept.note) == []
+    here.observe(REF, "staging")
+    add(here, forged(genuine, size + 1), genuine, Event(kind="cosignature", body=b"{}"))
+    assert problems_since(here, kept.note) == [
+        ("cosignature_invalid", f"{COSIGNATURES}@{number}") for number in (4, 5, 6)
+    ]
+    assert witness(here, "wanda")
+    assert len(problems_since(here, kept.note)) == 3
 
 
 def test_the_line_holds_for_the_signed_note(here: Office) -> None:

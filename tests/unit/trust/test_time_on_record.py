@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.timestamp import Timestamp
-from contextplane.trust.clock import LAST_MOMENT, next_event_time, seconds_behind
+from contextplane.trust.clock import LAST_MOMENT, is_far_ahead, next_event_time, seconds_behind, tolerated_lag
 from tests.support.cases import cases
 
 NOON = Timestamp.parse("2030-01-01T12:00:00Z")
@@ -40,3 +40,13 @@ def test_after_the_last_moment_that_can_be_written_acts_share_it(last: str) -> N
 @cases(("seconds", "expected"), [(-5, 0), (0, 0), (60, 0), (61, 61), (86_400, 86_400)])
 def test_clocks_may_differ_by_a_minute_before_anybody_is_told(seconds: int, expected: int) -> None:
     assert seconds_behind(NOON, Timestamp(seconds=NOON.seconds + seconds, nanos=0)) == expected
+
+
+@cases(("seconds", "expected"), [(-(10**9), False), (0, False), (86_400, False), (86_401, True), (10**9, True)])
+def test_a_record_may_be_a_day_ahead_of_a_clock_and_not_more(seconds: int, expected: bool) -> None:  # noqa: FBT001
+    assert is_far_ahead(NOON, Timestamp(seconds=NOON.seconds + seconds, nanos=0)) is expected
+
+
+@cases(("age", "expected"), [(0, 60), (1800, 60), (3600, 120), (30 * 86_400, 86_400), (10**9, 86_400)])
+def test_a_clock_may_be_behind_by_a_part_of_the_age_that_is_allowed(age: int, expected: int) -> None:
+    assert tolerated_lag(age) == expected

@@ -1,6 +1,6 @@
 """Audits the whole registry of a store, signs a fresh checkpoint, and exports proofs of the log."""
 
-from functools import partial
+from contextlib import suppress
 from typing import ClassVar
 
 from contextplane.app.documents import open_document
@@ -10,8 +10,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
 from contextplane.ports.keys import Signer
-from contextplane.registry.audit import AuditResult, Progress, audit
-from contextplane.registry.claims import PublicationAudit
+from contextplane.registry.audit import AuditInputs, AuditResult, Progress, audit
 from contextplane.registry.continuity import check_log
 from contextplane.registry.errors import VersionUnknown
 from contextplane.registry.log import REGISTRY_LOG
@@ -97,18 +96,21 @@ def audit_registry(session: RegistrySession, progress: Progress, since: bytes | 
     The checkpoint of a sound one is saved as the highest seen.
     """
     seen, root, known = session.memory.load(), session.memory.root, TrustedKeys(origin=session.origin)
-    verify = audit if since is None else partial(audit_since, since)
+    session.memory.load_position()
     with session.platform.catalog.read() as view:
         session.memory.check_root(view.streams, session.keys.check)
-        audited = verify(
-            view,
-            known,
-            session.keys.check,
-            origin=session.origin,
+        with suppress(ContextPlaneError):  # a keyring that cannot be read is reported by the audit
+            _, seen = session.keys.follow_seen(view.streams, seen)
+        inputs = AuditInputs(
+            view=view,
+            known=known,
+            check=session.keys.check,
             seen=seen or root,
-            publications=PublicationAudit(session.platform.objects.get, judge_claims),
+            fetch=session.platform.objects.get,
+            judge=judge_claims,
             progress=progress,
         )
+        audited = audit(inputs) if since is None else audit_since(since, inputs)
         if root is not None and audited.newest is not None:
             check_log(view.streams, audited.newest, root)
     if audited.sound:
@@ -124,6 +126,7 @@ def read_checkpoint(path: str) -> bytes:
 
 def renew_checkpoint(session: RegistrySession, audited: AuditResult, signer: Signer) -> VerifiedCheckpoint:
     """Sign a fresh checkpoint of a registry that was audited."""
+    session.memory.load_position()
     with session.platform.catalog.read() as view:
         staged = StagedChanges(view, unmoved=(LOG, KEYRING_STREAM))
         fresh = resign(

@@ -67,6 +67,7 @@ def registry_comparison(platform: Platform) -> Comparison:
 
         key_store = KeyStore(platform, lambda: None)
         seen = key_store.memory.load()
+        key_store.memory.load_position()
     except ContextPlaneError as error:
         unreadable = FsckFinding(state="unreadable", what=error.at or "keys", why=_error_text(error))
         return lambda _view: iter([unreadable])
@@ -79,7 +80,7 @@ def _compare_registry(view: View, key_store: "KeyStore", seen: "Checkpoint | Non
     from contextplane.registry.writer import compare_drafts, compare_ends, compare_objects
 
     try:
-        keys = key_store.follow(view.streams)
+        keys, seen = key_store.follow_seen(view.streams, seen)
     except ContextPlaneError as error:
         yield FsckFinding(state="corrupt", what=_KEYRING, why=_error_text(error))
         return

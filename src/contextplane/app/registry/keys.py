@@ -30,7 +30,7 @@ from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.trust.clock import next_event_time, seconds_behind
 from contextplane.trust.dsse import encode_base64
-from contextplane.trust.keyring import KeyNotTrusted, TrustedKeys, sign_change
+from contextplane.trust.keyring import KeyNotTrusted, TrustedKeys, apply_change, sign_change
 from contextplane.trust.keyring_events import Change, KeyRevocation, KeyTrust
 from contextplane.trust.keyring_stream import append_change, follow_keyring
 from contextplane.trust.owner_proposal import ProposalReview
@@ -38,6 +38,7 @@ from contextplane.trust.verify import CachedSignatureCheck
 
 if TYPE_CHECKING:
     from contextplane.app.registry.memory import RegistryMemory, RegistryResigner
+    from contextplane.trust.checkpoint import Checkpoint
 
 __all__ = [
     "FirstKeyNeedsIssuer",
@@ -124,10 +125,10 @@ class KeyStore:
     @cached_property
     def keyring(self) -> TrustedKeys:
         """The keys that are trusted now. A newer keyring is remembered."""
-        position = self.memory.keyring_position()  # before the view: another process may see more meanwhile
+        self.memory.load_position()
         with self.platform.catalog.read() as view:
             keys = follow_keyring(view.streams, TrustedKeys(origin=self.origin), self.check)
-            self.memory.check_keyring(view.streams, keys, self.check, position)
+            self.memory.check_keyring(view.streams, keys, self.check)
         self.memory.save_keyring(keys)
         return keys
 
@@ -136,7 +137,7 @@ class KeyStore:
         known = self.__dict__.get("keyring") or TrustedKeys(origin=self.origin)
         keys = follow_keyring(streams, known, self.check)
         if not known.seq:
-            self.memory.check_keyring(streams, keys, self.check, self.memory.keyring_position())
+            self.memory.check_keyring(streams, keys, self.check)
         return keys
 
     @property
@@ -147,8 +148,14 @@ class KeyStore:
     @property
     def now(self) -> Timestamp:
         """The time of an act: the clock, but not before the latest time on record."""
+        self.memory.load_position()
         with self.platform.catalog.read() as view:
             return next_event_time(self.clock, _latest_time(self, view.streams, self.follow(view.streams)))
+
+    def follow_seen(self, streams: StreamsView, seen: "Checkpoint | None") -> tuple[TrustedKeys, "Checkpoint | None"]:
+        """Verify the keyring of a view; return it, and what was seen before as that keyring believes it."""
+        keys = self.follow(streams)
+        return keys, self.memory.believe(seen, keys, self.check)
 
     def create_key(self, name: str, issuer: str | None) -> NewKey:
         """Make a key. The first key of a store is trusted at once, and owns the keyring."""
@@ -218,11 +225,12 @@ class KeyStore:
         seen, _ = self.memory.load() or self.memory.root, self.keyring
         with self.platform.catalog.read() as view:
             staged = StagedChanges(view, unmoved=(LOG, CHECKPOINTS))
-            before = keys = self.follow(view.streams)
-            clock, last = self.clock, _latest_time(self, view.streams, keys)
-            self.behind = seconds_behind(clock, last)
-            changes = plan(next_event_time(clock, last))
+            keys, seen = self.follow_seen(view.streams, seen)
+            before, clock = keys, self.clock
+            changes = plan(next_event_time(clock, _latest_time(self, view.streams, keys)))
             check_changes(changes)
+            last = _last_time(self, view.streams, keys, changes, clock)
+            self.behind = seconds_behind(clock, last)
             keys = seal_unused(staged, keys, check=self.check, signer=signer, now=next_event_time(clock, last))
             approvals = () if review is None else review.approvals_beside(signer.public_key.key_id, keys)
             for change in changes:
@@ -277,20 +285,23 @@ class KeyStore:
             return self.public(which).key_id
         ids = {key.key.key_id for issuer in self.keyring.issuers for key in issuer.keys}
         matches = self._named_ids(which)
-        if matches and which in self.files.names():
-            # A trusted key that is stored here under the same name may be the one that is meant.
+        if matches and which in self.files.names():  # the trusted key that is stored here may be meant
             matches |= ids & {self._local.claimed_public(which).key_id}
         if not matches:
             matches = {identity for identity in ids if len(which) >= _MIN_PREFIX and identity.startswith(which)}
-        if len(matches) > 1:
-            raise KeyAmbiguous(f"{len(matches)} trusted keys are meant by {which}", hint="write more of the id")
-        if not matches:
-            raise KeyNotTrusted(
-                "no trusted key has this name, or an id that starts with it",
-                at=which[:80],
-                hint="'ctx keys list' prints the ids",
-            )
-        return matches.pop()
+        return _only_match(matches, which)
+
+
+def _only_match(matches: set[str], which: str) -> str:
+    if len(matches) > 1:
+        raise KeyAmbiguous(f"{len(matches)} trusted keys are meant by {which}", hint="write more of the id")
+    if not matches:
+        raise KeyNotTrusted(
+            "no trusted key has this name, or an id that starts with it",
+            at=which[:80],
+            hint="'ctx keys list' prints the ids",
+        )
+    return matches.pop()
 
 
 def _latest_time(key_store: KeyStore, streams: StreamsView, keys: TrustedKeys) -> Timestamp:
@@ -301,7 +312,32 @@ def _latest_time(key_store: KeyStore, streams: StreamsView, keys: TrustedKeys) -
     from contextplane.registry.authority import KeyringHistory
     from contextplane.registry.log import REGISTRY_LOG
 
-    return REGISTRY_LOG.latest_time(streams, KeyringHistory.of(streams, keys), key_store.check, key_store.origin)
+    keyrings = KeyringHistory.of(streams, keys)
+    latest = REGISTRY_LOG.latest_checkpoint(streams, keyrings, key_store.check, key_store.origin)
+    return keys.as_of if latest is None else max(keys.as_of, latest.time)
+
+
+def _last_time(
+    key_store: KeyStore, streams: StreamsView, keys: TrustedKeys, changes: Sequence[Change], clock: Timestamp
+) -> Timestamp:
+    """Return the time on record that changes follow; refuse one that is far ahead of the clock.
+
+    A checkpoint does not count if these very changes revoke its signer from before it: so a revocation has the time of
+    the clock, and not one that the revoked key put on record.
+    """
+    if not streams.head(_CHECKPOINTS):
+        return keys.as_of
+    from contextplane.registry.authority import KeyringHistory
+    from contextplane.registry.log import REGISTRY_LOG, last_time
+
+    recorded = _latest_time(key_store, streams, keys)
+    for change in changes:
+        if isinstance(change, KeyRevocation) and Timestamp.parse(change.revoked_from) < recorded:
+            with suppress(ContextPlaneError):  # refused when it is made
+                keys = apply_change(keys, change, keys.as_of)
+    keyrings = KeyringHistory.of(streams, keys)
+    latest = REGISTRY_LOG.latest_checkpoint(streams, keyrings, key_store.check, key_store.origin)
+    return last_time(latest, keyrings, key_store.check, clock)
 
 
 def _origin_of(store_id: str) -> str:

@@ -25,7 +25,7 @@ from contextplane.registry.resign import resign_after_keyring_change
 from contextplane.trust.checkpoint import Checkpoint, KeyringPosition
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
-from contextplane.trust.merkle_log import VerifiedCheckpoint
+from contextplane.trust.merkle_log import VerifiedCheckpoint, believed_checkpoint
 from contextplane.trust.trust_root import TrustRoot, check_root
 
 __all__ = ["RegistryMemory", "RegistryMemoryInvalid", "RegistryResigner", "StoreReplaced"]
@@ -56,6 +56,8 @@ class RegistryMemory:
         self._origin = origin
         self._root = root
         self._judged: set[str] = set()
+        self._position: KeyringPosition | None = None
+        self._note = ""  # what was loaded last
 
     @property
     def root(self) -> Checkpoint | None:
@@ -65,6 +67,7 @@ class RegistryMemory:
     def load(self) -> Checkpoint | None:
         """Load the highest checkpoint that was saved; None if there is none."""
         memory = self._load()
+        self._note = memory.note
         if not memory.note:
             return None
         try:
@@ -73,6 +76,16 @@ class RegistryMemory:
             raise RegistryMemoryInvalid(
                 "it was changed", at=self._state.path, hint="remove it to trust the catalog as it is"
             ) from error
+
+    def believe(self, seen: Checkpoint | None, keys: TrustedKeys, check: SignatureCheck) -> Checkpoint | None:
+        """Return what was loaded last, without its time if its signer is revoked from before that.
+
+        The keyring may be newer than what was loaded. `seen`: what was loaded, or a root in its place.
+        """
+        if seen is None or not self._note:
+            return seen
+        believed = believed_checkpoint(self._note.encode(), keys, check)
+        return believed if replace(seen, time=None) == believed else seen
 
     def save(self, verified: VerifiedCheckpoint | None) -> None:
         """Save a checkpoint that is consistent with the loaded one. A lower one changes nothing."""
@@ -109,21 +122,22 @@ class RegistryMemory:
         if self._root is not None:
             check_root(self._root, [event.body for event in streams.read(STREAM)], check)
 
-    def keyring_position(self) -> KeyringPosition:
-        """Load the end of the keyring that this client saw last; change 0 if it saw none."""
-        memory = self._load()
-        return KeyringPosition(seq=memory.keyring_seq, head=memory.keyring_head)
+    def load_position(self) -> None:
+        """Load the end of the keyring that this client saw last, for `check_keyring`.
 
-    def check_keyring(
-        self, streams: StreamsView, keys: TrustedKeys, check: SignatureCheck, seen: KeyringPosition
-    ) -> None:
-        """Refuse a keyring that lost or changed a part of the one that this client saw, or is not of its root.
-
-        `seen`: the position that was loaded before the view of the streams was opened.
+        It is loaded before the view is opened that is checked by it. Another process may change the keyring after that
+        and save its end, a later one than the view has.
         """
+        memory = self._load()
+        self._position = KeyringPosition(seq=memory.keyring_seq, head=memory.keyring_head)
+
+    def check_keyring(self, streams: StreamsView, keys: TrustedKeys, check: SignatureCheck) -> None:
+        """Refuse a keyring that lost or changed a part of the one that this client saw, or is not of its root."""
         self.check_root(streams, check)
         trusted = None if self.root is None else self.root.keyring
-        for position in (seen, trusted):
+        if self._position is None:
+            self.load_position()
+        for position in (self._position, trusted):
             if position is None or not position.seq:
                 continue
             if keys.seq < position.seq:

@@ -25,6 +25,7 @@ from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import Transaction
+from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.artifacts import Candidate, read_artifact
 from contextplane.registry.bundle import (
     BundleInvalid,
@@ -50,6 +51,8 @@ from contextplane.registry.streams import LOG, PINS
 from contextplane.store.event_stream import commit_recorded
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.compatibility import RuntimeCapabilities
+from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.merkle_log import believed_checkpoint
 from contextplane.trust.trust_root import TrustRoot
 from contextplane.trust.verify import TrustContext
 
@@ -157,7 +160,7 @@ def export_version(
     """
     seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
     with session.platform.catalog.read() as view:
-        keys = session.keys.follow(view.streams)
+        keys, seen = session.keys.follow_seen(view.streams, seen)
         opened = open_registry(view, keys, check, origin=session.origin, seen=seen, root=session.memory.root)
         session.memory.save(opened.newest)
         newest = opened.newest
@@ -216,7 +219,7 @@ def import_bundle(session: RegistrySession, data: bytes, root: TrustRoot | None 
     opened = _open_bundle(session, bundle)
     memory = _mirror_memory(session, bundle.origin)
     check_bundle_root(opened, root or _trust_root(session, memory), session.keys.check)
-    check_bundle_age(opened, _newest_known(memory))
+    check_bundle_age(opened, _newest_known(memory, opened.keys, session.keys.check))
     release = _read_mirrored(session, opened)
     names = [name for name, _ in _stored_bundles(session, bundle.version) if name != _root_name(opened)]
     if names:
@@ -240,9 +243,10 @@ def import_bundle(session: RegistrySession, data: bytes, root: TrustRoot | None 
 def known_size(session: RegistrySession, origin: str, root: TrustRoot | None = None) -> int:
     """Return how many log entries of another store this client knows: where a proof should begin."""
     memory = _mirror_memory(session, origin)
-    chosen, seen = root or _trust_root(session, memory), _newest_known(memory)
+    chosen = root or _trust_root(session, memory)
     if chosen is not None and chosen.checkpoint is not None and chosen.checkpoint.origin == origin:
         return chosen.checkpoint.size
+    seen = _newest_known(memory, TrustedKeys(), session.keys.check)
     return 0 if seen is None else seen.size
 
 
@@ -323,8 +327,9 @@ def _trust_root(session: RegistrySession, memory: MirrorMemory) -> TrustRoot | N
     return TrustRoot.from_entries(memory.trust_root) if memory.trust_root else session.platform.trust_root
 
 
-def _newest_known(memory: MirrorMemory) -> Checkpoint | None:
-    return Checkpoint.parse(memory.note.rpartition("\n\n")[0] + "\n") if memory.note else None
+def _newest_known(memory: MirrorMemory, keys: TrustedKeys, check: SignatureCheck) -> Checkpoint | None:
+    """The newest checkpoint that was imported, as a keyring of its store believes it."""
+    return believed_checkpoint(memory.note.encode(), keys, check) if memory.note else None
 
 
 def _remember(session: RegistrySession, opened: OpenBundle, digest: Digest, root: TrustRoot | None) -> None:

@@ -92,7 +92,7 @@ def _open_snapshot(session: RegistrySession) -> Iterator[tuple[CatalogSnapshot, 
     """Open the registry for reading; yield it with the trust context and the checkpoint seen before."""
     seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
     with session.platform.catalog.read() as view:
-        keys = session.keys.follow(view.streams)
+        keys, seen = session.keys.follow_seen(view.streams, seen)
         opened = open_registry(view, keys, check, origin=session.origin, seen=seen, root=session.memory.root)
         session.memory.save(opened.newest)
         trust_context = TrustContext(keyring=keys, check=check, now=session.keys.clock)

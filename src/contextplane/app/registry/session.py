@@ -106,7 +106,7 @@ class RegistrySession:
             return
         seen, _ = self.memory.load(), self.keys.keyring
         with self.platform.catalog.read() as view:
-            keys = self.keys.follow(view.streams)
+            keys, seen = self.keys.follow_seen(view.streams, seen)
             opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen, root=self.memory.root)
             self.memory.save(opened.newest)
             self.newest = opened.newest
@@ -130,8 +130,8 @@ class RegistrySession:
         `StreamConflict` if the registry moved meanwhile. Objects that no event comes to name are garbage, and are
         collected later.
         """
-        seen, keys = self.memory.load(), self.keys.keyring
-        refuse_unsealed(keys)
+        seen, known = self.memory.load(), self.keys.keyring
+        refuse_unsealed(known)
         with self.platform.objects.batch() as batch:
             recorded = [
                 IndexedObject(digest=batch.put(data), kind="blob", size=len(data), traced=True) for data in stored
@@ -140,9 +140,10 @@ class RegistrySession:
                 commit_recorded(batch, self.platform.catalog, partial(_record_objects, recorded))
             with self.platform.catalog.read() as view:
                 staged = StagedChanges(view, unmoved=(KEYRING_STREAM,))
+                keys, seen = self.keys.follow_seen(view.streams, seen)
                 writer = RegistryWriter(
                     staged,
-                    keys=self.keys.follow(view.streams),
+                    keys=keys,
                     check=self.keys.check,
                     signer=signer,
                     now=self.keys.clock,

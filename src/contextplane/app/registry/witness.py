@@ -49,7 +49,7 @@ def witness_checkpoint(session: RegistrySession, signer: Signer) -> WitnessResul
     seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
     key_id = signer.public_key.key_id
     with session.platform.catalog.read() as view:
-        keys = session.keys.follow(view.streams)
+        keys, seen = session.keys.follow_seen(view.streams, seen)
         opened = open_registry(view, keys, check, origin=session.origin, seen=seen, root=session.memory.root)
         newest = opened.newest
         if newest is None:

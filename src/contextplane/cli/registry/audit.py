@@ -95,7 +95,7 @@ def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput
         output.failure_line(f"  {problem.code}  {clean(problem.at)}  {clean(problem.message)}")
     if audit.problems and sound:
         output.line("  The new checkpoint fixes this.")
-    elif audit.renewable:
+    elif audit.renewable and len(audit.problems) == 1:
         output.line("  Everything else is in order: 'ctx verify --registry --sign' signs a fresh checkpoint.")
         if audit.problems[0].code == CheckpointBeforeRevocation.code:
             output.line(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from contextplane.app.registry.mirror import MirroredVersion, find_mirror
 from contextplane.app.registry.view import VersionDetails, show_version
-from contextplane.cli.exit import OK
+from contextplane.cli.exit import EXIT_OF, OK
 from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, format_second, quantity
 from contextplane.cli.registry.render import STAGE_COLOR, event_json, event_lines, golden_text
@@ -34,7 +34,7 @@ def show(args: Namespace, output: CommandOutput) -> int:
     else:
         text = "\n".join(_lines(details, names, output))
         output.entry(str(details.ref), text) if output.quiet else page(text, output)
-    return OK
+    return next((EXIT_OF[pin.family] for pin in details.pins if pin.family is not None and pin.is_broken), OK)
 
 
 def _show_mirror(mirror: MirroredVersion, output: CommandOutput) -> int:
@@ -44,7 +44,7 @@ def _show_mirror(mirror: MirroredVersion, output: CommandOutput) -> int:
     text = "\n".join(mirror_lines(mirror, output))
     output.entry(str(mirror.ref), text) if output.quiet or output.json else page(text, output)
     output.answer(mirror_json(mirror))
-    return OK
+    return OK if mirror.family is None else EXIT_OF[mirror.family]
 
 
 def _lines(details: VersionDetails, names: Mapping[str, str], output: CommandOutput) -> Iterator[str]:
@@ -144,7 +144,16 @@ def _answer(details: VersionDetails, names: Mapping[str, str]) -> dict[str, obje
             for refresh in (version.open_refreshes if version is not None else ())
         ],
         "incidents": version.open_incidents if version is not None else (),
-        "pins": details.pins,
+        "pins": [
+            {
+                "environment": pin.environment,
+                "at": pin.at,
+                "by": pin.by,
+                "doubtful": pin.doubtful,
+                "unserved": pin.unserved,
+            }
+            for pin in details.pins
+        ],
         "aliases": details.aliases,
         "layers": dict(details.layers),
         "history": [event_json(event, names) for event in details.history],

@@ -14,10 +14,10 @@ The result is one of:
   unchecked    status 10: something could not be checked
   unknown      status 13: no sidecar, or its pack is not in the store
 
---registry verifies every event, the log, both trees and every checkpoint; that what publishers claim holds, by running
-the gates over every version again; and that nothing was rewritten, truncated, forked or rolled back since the highest
-checkpoint seen from here. --sign then signs a fresh checkpoint. --inclusion and --consistency write a proof that can be
-checked without a store.
+--registry verifies every event, the log, both trees, every checkpoint, and every object that an event names; that what
+publishers claim holds, by running the gates over every version again; and that nothing was rewritten, truncated, forked
+or rolled back since the highest checkpoint seen from here. --sign then signs a fresh checkpoint. --inclusion and
+--consistency write a proof that can be checked without a store.
 
 An auditor keeps the newest checkpoint with -o FILE. --since FILE then verifies what came after it: every new entry and
 checkpoint, and every stream with a new event from its first event on. It does not look at other events again.

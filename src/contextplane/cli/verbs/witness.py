@@ -6,7 +6,7 @@ the C2SP form tlog-cosignature. It refuses another history, and doing it twice c
 a machine of the witness, after each change or from time to time.
 
 The key needs the role witness. 'ctx keys trust --witnesses N' asks for N witnesses: a newest checkpoint with fewer
-cosignatures is refused for new runs.
+cosignatures is refused for new runs. Who signed a checkpoint does not count as its witness.
 
 Examples:
   ctx witness --key walter             cosign the newest checkpoint
@@ -37,6 +37,8 @@ def run(args: Namespace, output: CommandOutput) -> int:
     checkpoint, witnesses = result.checkpoint, result.witnesses
     act = "Cosigned" if result.new else "Already cosigned"
     output.line(f"{act} the checkpoint of {checkpoint.size} entries of {format_second(result.time)}, by {by}.")
+    if signer.public_key.key_id in witnesses.own:
+        output.line("It does not count: the same person signed this checkpoint.")
     needed = f", and {witnesses.required} must have" if witnesses.required else ""
     output.line(f"Witnesses who cosigned it: {witnesses.people}{needed}.")
     output.answer(
