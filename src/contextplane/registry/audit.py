@@ -44,12 +44,13 @@ from contextplane.registry.events import (
     kind_of,
     objects_of,
 )
-from contextplane.registry.log import REGISTRY_LOG, event_entry
+from contextplane.registry.log import event_entry
 from contextplane.registry.log_audit import AuditProblem, AuditProblems, CheckpointAudit, TreeAudit, audit_cosignatures
 from contextplane.registry.name_state import NameState
 from contextplane.registry.open import RegistryView
-from contextplane.registry.reader import RegistryReader, SubjectState
+from contextplane.registry.reader import RegistryReader
 from contextplane.registry.stream_heads import StreamCut
+from contextplane.registry.stream_reader import SubjectState
 from contextplane.registry.streams import (
     CHECKPOINTS,
     COSIGNATURES,
@@ -146,7 +147,7 @@ class EventAudit:
             self._check_event(entry, index)
 
     def _begin(self, entry: LogEntry) -> SubjectState | None:
-        """The state of a stream before its first entry; None for a stream of no subject, whose events are void."""
+        """The state of a stream before its first entry; None for one of no subject: its events are void."""
         try:
             return self._state_before(entry.stream)
         except EventInvalid as error:
@@ -160,7 +161,7 @@ class EventAudit:
         return self.states[stream] if stream in self.states else self._state_before(stream)
 
     def _name(self, base_id: str) -> NameState:
-        """The owner of an id by the entries so far; nobody if its stream is damaged, which is reported there."""
+        """The owner of an id by the entries so far; none if its stream is damaged, which is reported there."""
         state = self._state(names_stream(base_id))
         return state if isinstance(state, NameState) else NameState(base_id=base_id)
 
@@ -436,13 +437,12 @@ def report_void_entry(entry: LogEntry, index: int, problems: AuditProblems) -> N
 def report_unlogged_keyring(
     end: StreamHead | None, newest: VerifiedCheckpoint | None, keys: TrustedKeys, problems: AuditProblems
 ) -> bool:
-    """Report that the log lacks a change of the keyring, which a new checkpoint repairs. Returns whether it does."""
-    try:
-        REGISTRY_LOG.check_keyring_logged(end, newest, keys)
-    except CheckpointBeforeKeyring as error:
-        problems.add(error.code, error.at or LOG, error.message)
-        return True
-    return False
+    """Report whether the log lacks a change of the keyring, which a new checkpoint repairs."""
+    is_old = newest is None or newest.is_first_format
+    if is_old or end == StreamHead(seq=keys.seq, digest=keys.head):
+        return False
+    problems.add(CheckpointBeforeKeyring.code, CHECKPOINTS, f"the log does not have change {keys.seq} of the keyring")
+    return True
 
 
 def _refuse_strays(view: RegistryView, levels: int, problems: AuditProblems) -> None:

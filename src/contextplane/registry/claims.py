@@ -139,7 +139,7 @@ def newest_publication(
     below: PackRef | None = None,
     entry: int | None = None,
 ) -> VerifiedEvent | None:
-    """The publication of the highest of some versions of an id; `below` a number, before an `entry` of the log.
+    """The publication of the highest of some versions; `below` a number, before an `entry` of the log.
 
     Publications by others than the owner of the id are void in this format, and passed over in the first one. Nearly
     always it is the first that is read, however many versions there are.

@@ -137,7 +137,7 @@ def read_entry(body: bytes) -> LogEntry | None:
 
 
 def follow_entry(ends: dict[str, StreamHead], entry: LogEntry | None) -> bool:
-    """Move the end of a stream by the next entry of the log from its beginning; returns False for a void one."""
+    """Move the end of a stream by the next entry of the whole log; returns False for a void one."""
     if entry is None:
         return False
     last = ends.get(entry.stream)

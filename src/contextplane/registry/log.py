@@ -149,7 +149,7 @@ def keyring_entries(streams: StreamsView, logged: StreamHead | None) -> list[Log
 
 
 def next_keyring_entry(streams: StreamsView, keys: TrustedKeys) -> int:
-    """The place in the log of the next change of the keyring: after all entries, and changes that are in no log yet."""
+    """The place in the log of the next change of the keyring: after what is there and waits."""
     newest, logged = last_event(streams, CHECKPOINTS), None
     with suppress(ContextPlaneError):  # readers of the log refuse it; the place is a hint
         logged = None if newest is None else REGISTRY_LOG.claimed_checkpoint(newest.body).keyring
@@ -159,7 +159,7 @@ def next_keyring_entry(streams: StreamsView, keys: TrustedKeys) -> int:
 
 
 def log_ends(streams: StreamsView) -> dict[str, StreamHead]:
-    """The ends of streams that the entries of the log lead to. Void entries are left out; an audit reports them."""
+    """The ends of streams that the entries of the log lead to. Void entries move none."""
     ends: dict[str, StreamHead] = {}
     for stored in streams.read(LOG):
         follow_entry(ends, read_entry(stored.body))

@@ -1,8 +1,8 @@
-"""Proofs that events are entries of a log: each by its path to the root, an odd one by reading the whole log.
+"""Proofs that events are entries of a log: by their paths to the root, or by reading all of it.
 
 An event names its entry, and its entry names the event before it. So nothing in a stream can be exchanged behind the
 log. A change of the keyring names its entry, too: every event lies between the keyring that it was made under and the
-next one. Therefore a key that lost a role cannot act as if it still had it, with whatever time it writes.
+next one. Therefore a key that lost a role cannot act as if it still had it, by writing an earlier time.
 """
 
 from contextlib import suppress

@@ -7,6 +7,7 @@ the id to another tenant with a later claim; what was done before is judged by t
 Ids of the first format were never claimed. There the first publication in the log is the claim.
 """
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import ArtifactKind
 from contextplane.model.ids import PackRef
 from contextplane.model.value import Value
-from contextplane.registry.events import Change, EventInvalid, NameClaimed, kind_of
+from contextplane.registry.events import Change, EventInvalid, NameClaimed, Published, kind_of
 from contextplane.registry.verified_event import Scope, VerifiedEvent
 
 __all__ = ["KindTaken", "NameState", "NameTaken"]
@@ -45,6 +46,15 @@ class NameState(Value, frozen=True):
     kind: ArtifactKind | None = None
     tenants: tuple[tuple[int, str], ...] = ()
 
+    @classmethod
+    def of_first_format(cls, base_id: str, publications: Iterable[VerifiedEvent]) -> "NameState":
+        """The state of an id whose owner never claimed it: the earliest of its publications is the claim."""
+        first = min(publications, key=lambda event: event.event.entry, default=None)
+        name, change = cls(base_id=base_id), first.change if first is not None else None
+        if first is None or not isinstance(change, Published):
+            return name
+        return name.with_claim(change.issuer, change.kind, change.operated_by, first.event.entry)
+
     @property
     def is_claimed(self) -> bool:
         return self.kind is not None
@@ -62,10 +72,10 @@ class NameState(Value, frozen=True):
         change = verified.change
         if not isinstance(change, NameClaimed):
             raise EventInvalid(f"{kind_of(change)} is no change of a name", at=verified.event.subject)
-        state = self.claimed_by(change.issuer, change.kind, change.tenant, verified.event.entry)
+        state = self.with_claim(change.issuer, change.kind, change.tenant, verified.event.entry)
         return replace(state, seq=verified.event.seq, head=verified.digest)
 
-    def claimed_by(self, issuer: str, kind: ArtifactKind, tenant: str, entry: int) -> "NameState":
+    def with_claim(self, issuer: str, kind: ArtifactKind, tenant: str, entry: int) -> "NameState":
         """The state after a claim at an entry of the log. One by another than the owner is refused."""
         if self.is_claimed:
             self.check_owner(issuer, kind, at=self.base_id)

@@ -69,7 +69,7 @@ class PinState(Value, frozen=True):
     pins: Pins = Pins()
 
     def scope_of(self, change: Change) -> Scope:
-        """The environment and the id that is pinned there, whoever published what the change names."""
+        """The environment and the id that is pinned there, not the version that the change names."""
         del change
         return Scope(environment=self.environment, name=self.base_id)
 

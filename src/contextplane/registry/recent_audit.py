@@ -43,8 +43,9 @@ from contextplane.registry.events import Published
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.log_audit import AuditProblems, CheckpointAudit, audit_cosignatures
 from contextplane.registry.open import RegistryView
-from contextplane.registry.reader import RegistryReader, SubjectState
+from contextplane.registry.reader import RegistryReader
 from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamHeads
+from contextplane.registry.stream_reader import SubjectState
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, VERSIONS
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint
@@ -83,28 +84,13 @@ def audit_since(kept: bytes, inputs: AuditInputs) -> AuditResult:
     publications = PublicationAudit(objects.reader, inputs.judge, earlier.publications)
     # (4) both trees
     trees = RecentTrees(streams, since.checkpoint, [event.body for event in stored], problems)
-    void = frozenset() if shown is None else trees.prove_heads(view.marks, shown.heads, since.checkpoint, entries)
-    keyring = since.checkpoint.keyring
-    events = EventAudit(
-        streams,
-        keyrings,
-        check,
-        problems,
-        publications,
-        cache(earlier.state),
-        keyring=None if keyring is None else keyring.seq,
-    )
-    is_other_log = shown is not None and trees.roots.get(trees.size, (b"", None))[0] != shown.checkpoint.root
-    for index, entry in enumerate(entries, size):
-        inputs.progress(len(stored[index - size].body), 1)
-        if entry is None or is_other_log:
-            continue  # entries that are not the signed ones say nothing of events
-        if index - size in void:
-            report_void_entry(entry, index, problems)
-        else:
-            events.follow(entry, index)
-    for stream in events.states:
-        events.refuse_beyond(stream)
+    trees.prove_heads(view.marks, shown, since.checkpoint, entries)
+    keyring = 0 if since.checkpoint.keyring is None else since.checkpoint.keyring.seq
+    events = EventAudit(streams, keyrings, check, problems, publications, cache(earlier.state), keyring=keyring)
+    for event in stored:
+        inputs.progress(len(event.body), 1)
+    if trees.is_signed(shown):  # others say nothing of events
+        _follow_entries(events, entries, size, trees.void, problems)
     # (5) the checkpoints, (6) and the newest of them
     newest, doubtful = checkpoints.compare(trees, events.times)
     with problems.collect(LOG):
@@ -127,6 +113,21 @@ def audit_since(kept: bytes, inputs: AuditInputs) -> AuditResult:
         renewable=renewable,
         since=since.checkpoint,
     )
+
+
+def _follow_entries(
+    events: EventAudit, entries: Iterable[LogEntry | None], size: int, void: frozenset[int], problems: AuditProblems
+) -> None:
+    """Check the events of entries after the first `size`. `void`: places of entries that do not count."""
+    for index, entry in enumerate(entries, size):
+        if entry is None:
+            continue  # reported where it is read
+        if index in void:
+            report_void_entry(entry, index, problems)
+        else:
+            events.follow(entry, index)
+    for stream in events.states:
+        events.refuse_beyond(stream)
 
 
 def open_kept(note: bytes, keyrings: KeyringHistory, check: SignatureCheck, origin: str) -> VerifiedCheckpoint:
@@ -167,12 +168,16 @@ def _height(checkpoint: Checkpoint) -> tuple[int, Timestamp]:
 
 
 class RecentTrees:
-    """Both trees since a checkpoint, as the entries lead to them. `roots` has their roots at every size."""
+    """Both trees since a checkpoint, as the entries lead to them. `roots` has their roots at every size.
+
+    `void`: the places of entries that do not follow the last ones of their streams.
+    """
 
     def __init__(
         self, streams: StreamsView, since: Checkpoint, bodies: Sequence[bytes], problems: AuditProblems
     ) -> None:
         self.size = since.size + len(bodies)
+        self.void = frozenset[int]()
         self.roots: dict[int, tuple[bytes, bytes | None]] = {since.size: (since.root, since.heads)}
         tree, frontier = StreamTree(streams, TREE), Frontier()
         with problems.collect(TREE):
@@ -188,17 +193,27 @@ class RecentTrees:
                     if tree.node(node.level, node.index) != node.hash:
                         problems.add(TreeDamaged.code, place, "not the hash of what is below it")
 
+    def is_signed(self, shown: VerifiedCheckpoint | None) -> bool:
+        """Whether the entries are those of a checkpoint, if there is one of this size."""
+        return shown is None or self.roots.get(self.size, (b"", None))[0] == shown.checkpoint.root
+
     def prove_heads(
-        self, nodes: HeadNodesView, heads: bytes, since: Checkpoint, entries: Sequence[LogEntry | None]
-    ) -> frozenset[int]:
+        self,
+        nodes: HeadNodesView,
+        shown: VerifiedCheckpoint | None,
+        since: Checkpoint,
+        entries: Sequence[LogEntry | None],
+    ) -> None:
         """Undo the entries one by one, from the newest ends of streams to those of the checkpoint.
 
-        Returns the places of void entries. If they do not lead there, the newest ends are false, and say nothing of
-        those before them.
+        If they do not lead there, the newest ends are false, and say nothing of those before them.
         """
-        tree, ends, void = HeadTree(nodes, heads), {}, frozenset[int]()
+        if shown is None:
+            return
+        tree, ends = HeadTree(nodes, shown.heads), {}
         with suppress(ContextPlaneError):
             void = trace_entries(entries, tree.head).void
+            self.void = frozenset(since.size + place for place in void)
             for size, entry in zip(range(self.size, since.size, -1), reversed(entries), strict=True):
                 ends[size] = tree.root
                 if entry is None or size - 1 - since.size in void:
@@ -209,7 +224,6 @@ class RecentTrees:
                     tree.put(entry.stream, StreamHead(seq=entry.seq - 1, digest=entry.previous or ""))
             if tree.root == since.heads:
                 self.roots.update({size: (root, ends.get(size, since.heads)) for size, (root, _) in self.roots.items()})
-        return void
 
 
 class _EarlierRegistry:

@@ -1,7 +1,7 @@
-"""Events that were verified, with their actors and what they are about; and events that count for nothing.
+"""Events that were verified, with their actors; and events that count for nothing.
 
 The log says what happened, and the rules say what counts. An event that the log has, and that the rules do not allow,
-is void: nobody can take it back out of the log, so every reader passes over it, and audits report it. Whoever may sign
+is void: it cannot be taken out of the log, so every reader passes over it, and audits report it. Every key that signs
 the log could otherwise close a stream for good with one event. What the log does not have is no event at all: someone
 changed the catalog, and readers refuse it.
 """

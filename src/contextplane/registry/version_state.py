@@ -109,7 +109,7 @@ class VersionState(Value, frozen=True):
         return self.is_published and (use == "replay" or self.stage == "published")
 
     def scope_of(self, change: Change) -> Scope:
-        """The issuer and the tenant of the artifact that a change is about, and the id that it is published under."""
+        """The issuer and the tenant of the artifact, and the id that it is published under."""
         if isinstance(change, Published):
             return Scope(issuer=change.issuer, name=self.ref.pack_id, published=self.ref)
         published = self.published

@@ -94,7 +94,7 @@ def is_published(reader: RegistryReader, state: ArtifactState) -> bool:
 def version_summary(
     reader: RegistryReader, ref: PackRef, pins: list[tuple[PackRef, PinLocation]]
 ) -> VersionSummary | None:
-    """Summarize a version; None if it was never published. One that cannot be read is listed with its problem."""
+    """Summarize a version, or the problem if it cannot be read; None if it was never published."""
     try:
         version = reader.version(ref)
         if not version.is_published:

@@ -42,7 +42,7 @@ from contextplane.registry.log import LogChanges, event_entry, last_time, log_en
 from contextplane.registry.log_audit import AuditProblem
 from contextplane.registry.open import open_registry
 from contextplane.registry.pin_state import PinState, pins_after
-from contextplane.registry.reader import RegistryReader, SubjectState
+from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resign import refuse_log_signer
 from contextplane.registry.stream_heads import (
     HEAD_NODES,
@@ -52,6 +52,7 @@ from contextplane.registry.stream_heads import (
     StreamCut,
     StreamHeads,
 )
+from contextplane.registry.stream_reader import SubjectState
 from contextplane.registry.streams import CHECKPOINTS, LOG, PINS, REGISTRY, SUBJECTS
 from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.store.event_stream import stream_head

@@ -22,7 +22,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Document, Value
 from contextplane.ports.catalog import Streams, StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.store.event_stream import StreamHead, last_event
+from contextplane.store.event_stream import last_event
 from contextplane.trust.checkpoint import (
     Checkpoint,
     CheckpointInvalid,
@@ -257,23 +257,6 @@ class MerkleLog(Value, frozen=True):
                     hint=self.renew_hint,
                     details=_RENEWABLE,
                 )
-
-    def check_keyring_logged(
-        self, end: StreamHead | None, newest: VerifiedCheckpoint | None, keys: TrustedKeys
-    ) -> None:
-        """Refuse a log that lacks a change of the keyring. `end`: the end of the keyring by the log.
-
-        The place of a change tells which events came before it.
-        """
-        if newest is None or newest.checkpoint.keyring is None:
-            return
-        if end != StreamHead(seq=keys.seq, digest=keys.head):
-            raise CheckpointBeforeKeyring(
-                f"the log does not have change {keys.seq} of the keyring",
-                at=self.checkpoints,
-                hint=self.renew_hint,
-                details=_RENEWABLE,
-            )
 
     def _before_keyring_error(self, newest: VerifiedCheckpoint, keys: TrustedKeys) -> CheckpointBeforeKeyring:
         return CheckpointBeforeKeyring(
