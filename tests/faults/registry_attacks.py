@@ -519,7 +519,7 @@ OTHER_STORES = (
         (
             refuses(
                 f": compile {BEFORE} --environment canary --request request-1.0.0.json --json",
-                frozenset({"event_of_other_store"}),
+                frozenset({"not_pinned"}),
             ),
             refuses(AUDIT, frozenset({"event_of_other_store"})),
         ),
@@ -705,7 +705,11 @@ CLAIMS = (
         "K(publisher) of another issuer",
         tuple(trust(person, *roles, LOG_ROLE, issuer=OTHER_ISSUER) for person, roles in OTHER_TEAM.items()),
         (forge_release("0.9.0", {"at": "/contract_meta/issuer", "value": OTHER_ISSUER}, after="", of="b"),),
-        (*_claims("0.9.0", "publish_name_taken"), *(succeeds(step) for step in READS)),
+        (
+            *refuse((f": verify {PACK_ID}@0.9.0", f"ops: pin canary {PACK_ID}@0.9.0"), frozenset({"version_not_found"})),
+            refuses(AUDIT, frozenset({"publish_name_taken"})),
+            *(succeeds(step) for step in READS),
+        ),
     ),
 )
 

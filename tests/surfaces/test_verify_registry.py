@@ -61,7 +61,7 @@ def test_a_sound_registry_is_verified_in_a_few_lines(store: Path) -> None:
     assert (result.status, result.err) == (0, "")
     lines = result.out.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["Registry", "Checked", "Checkpoint", "Integrity"]
-    assert "18 entries, 4 subjects, 16 checkpoints" in lines[1]
+    assert "19 entries, 5 subjects, 16 checkpoints" in lines[1]
     assert lines[3].endswith("verified")
     report = answer(store)
     assert (report["answer"], report["entries"], report["troubles"], report["signed"]) == ("verified", 18, [], False)
@@ -167,7 +167,7 @@ def test_an_auditor_keeps_a_checkpoint_and_verifies_what_came_since(store: Path)
     result = verify(store, "--since", "kept.note", "-o", "next.note")
     assert result.status == 0
     assert "Checked:    1 entry, 1 subject, 1 checkpoint" in result.out
-    assert "Not checked: its first 18 entries" in result.out
+    assert "Not checked: its first 19 entries" in result.out
     report = answer(store, "--since", "kept.note")
     assert (report["answer"], report["since"], report["entries"]) == ("verified", 18, 1)
     assert answer(store, "--since", "next.note")["since"] == 19
@@ -183,12 +183,12 @@ def test_damage_since_a_kept_checkpoint_is_reported_and_nothing_is_kept(store: P
     assert result.status == 11
     assert "registry_stream_cut  registry/pins/staging/ctxpack.support@1" in result.out
     assert not (store / "next.note").exists()
-    (store / "kept.note").write_text((store / "kept.note").read_text().replace("18", "17", 1))
+    (store / "kept.note").write_text((store / "kept.note").read_text().replace("19", "18", 1))
     one_error_line(verify(store, "--since", "kept.note"), 11, "note_unsigned")
 
 
 def test_the_store_tells_of_its_registry_in_a_line(store: Path) -> None:
-    assert "registry  18 events, last signed 20" in ctx("status", cwd=store).out
+    assert "registry  19 events, last signed 20" in ctx("status", cwd=store).out
     assert ctx("fsck", cwd=store).status == 0
     thief(store).cut("registry/log")
     damaged = ctx("fsck", cwd=store)
