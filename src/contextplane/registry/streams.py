@@ -43,7 +43,6 @@ __all__ = [
     "environment_stream",
     "origin_of",
     "pins_stream",
-    "predecessor",
     "version_stream",
     "versions_of",
 ]
@@ -124,9 +123,3 @@ def versions_of(streams: StreamNames, base_id: str = "") -> list[PackRef]:
     """Every version that was ever published, of one id or of all, ordered by id and number."""
     prefix = f"{VERSIONS}{base_id}@" if base_id else VERSIONS
     return sorted(PackRef.parse(name.removeprefix(VERSIONS)) for name in streams.names(prefix))
-
-
-def predecessor(streams: StreamNames, ref: PackRef) -> PackRef | None:
-    """The highest published version below a number: that of 1.0.1 is 1.0.0, even if 2.0.0 exists."""
-    below = [version for version in versions_of(streams, ref.pack_id) if version.release < ref.release]
-    return below[-1] if below else None
