@@ -1,8 +1,8 @@
 """Renders one page of a pack as markdown and as data: the LEGEND, the summary, and some chunks.
 
 A chunk is a ref, a diagram, or the text of a section that has neither. Risks, stale refs and the verdict are those of
-the whole pack, whatever the page shows. It reads no file and no clock: the caller hands in `locate`, which is called once
-for each ref.
+the whole pack on every page. It reads no file and no clock: the caller hands in `locate`, which is called once for each
+ref.
 """
 
 from collections.abc import Callable, Iterator
@@ -169,7 +169,7 @@ def _language(ref: Ref) -> str:
 
 
 class ChunkSearch:
-    """Searches the chunks of one pack for a text, ignoring case, each as a reviewer's page would show it alone.
+    """Searches the chunks of one pack for a text, ignoring case, each as a reviewer's page shows it.
 
     So every profile finds the same. Code is also searched without its line numbers. The head of a section is rendered
     once for all its chunks.

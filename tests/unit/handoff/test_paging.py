@@ -194,9 +194,9 @@ def test_risks_stale_refs_and_verdict_are_those_of_the_whole_pack_on_every_page(
         stale = ref.key in {"ref-03", "ref-07", "ref-08", "ref-09", "ref-11"}
         return LocatedRef(state="gone", lines=None, why="lost") if stale else locate(a_ref("found"))
 
+    risks = ["stale refs: ref-03, ref-07, ref-08 and 2 more", "old tokens never expire"]
     for query in queries:
         shown = page(pack, query, locate=lost)
-        risks = ["stale refs: ref-03, ref-07, ref-08 and 2 more", "old tokens never expire"]
         assert summary(shown, "top_risks") == "".join(f"\n  - {risk}" for risk in risks)
         assert summary(shown, "verdict_status").endswith('verdict="fail"')
         assert shown.structured["risks"] == risks
