@@ -286,6 +286,11 @@ def test_the_list_is_filtered_and_paged(tmp_path: Path) -> None:
         assert [pack["id"] for pack in page["packs"]] == [pack_ids[3], pack_ids[2]]
         assert [pack["title"] for pack in agent.does("list", query="pACK 4")["packs"]] == ["Pack 4"]
         assert agent.does("list", limit=0)["packs"] == []
+        tagged = agent.does("write", document={"sections": [], "title": "Plan", "tags": ["Auth", "token expiry"]})
+        for query in ("auth", "TOKEN EXP", "plan"):
+            assert [pack["id"] for pack in agent.does("list", query=query)["packs"]] == [tagged["id"]]
+            assert tagged["id"] in agent.reads(action="list", query=query)
+        agent.does("delete", id=tagged["id"])
         assert agent.does("list", status="Finalized")["total"] == 1
 
 

@@ -230,7 +230,7 @@ _FILTER = {
         "list: only packs in this state; expired ones are hidden unless asked for. get, read: refuse a pack in another "
         "state.",
     ),
-    "query": nullable(text("list: a text that title, name or brief contains, whatever its case.")),
+    "query": nullable(text("list: a text that title, name, brief or tags contain, in any case.")),
 }
 
 
