@@ -89,8 +89,8 @@ fix: dev-env ## format, and repair what can be repaired by rule
 # The tests that take a sample in every other run (tests/support/samples.py).
 SAMPLED = $$(grep -rlE '@sample\(|some_of_each_form|PROFILE == "laws"' tests/unit tests/faults --include='test_*.py')
 
-laws: dev-env ## the property tests and the port suites, with a hundred times the cases (a million policies)
-	@HYPOTHESIS_PROFILE=laws $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal tests/laws tests/ports $(SAMPLED)
+laws: dev-env ## the property tests and the port suites, with a hundred times the cases (ARGS=PATH for some of them)
+	@HYPOTHESIS_PROFILE=laws $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal $(or $(ARGS),tests/laws tests/ports $(SAMPLED))
 
 mutants: dev-env ## break the laws of the code one at a time, in a copy: a test must notice (ARGS=room for one room)
 	@$(BIN)/python scripts/mutants.py $(ARGS)

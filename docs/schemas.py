@@ -9,14 +9,15 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from contextplane.app.handoff.contract import READ_ONLY
 from contextplane.authoring.gates.schema import SCHEMAS, schema_of
 from contextplane.compiler.case import CompileCase
 from contextplane.evaluation.case_table import CaseTable
-from contextplane.mcp.schemas import DOCUMENT, Schema, closed_object, nullable, text
+from contextplane.mcp.schemas import DOCUMENT, Schema, text
 from contextplane.model.context_pack import Moment
 from contextplane.model.invoke import InvokeRequest
 from contextplane.model.value import Value
@@ -143,6 +144,66 @@ _MOMENT: Schema = {
     **msgspec.json.schema(Moment),
     "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,64})?(Z|[+-][0-9]{2}:[0-9]{2})$",
 }
+
+
+# --- forms for editors: closed, and a member that may be null has two types ---
+
+
+def closed_object(properties: Schema, *, required: tuple[str, ...] = (), **more: object) -> Schema:
+    """Return the schema of an object with these members and no other."""
+    schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False, **more}
+    return {**schema, "required": list(required)} if required else schema
+
+
+def nullable(schema: Schema) -> Schema:
+    """Return the schema, or null, which counts as left out."""
+    choices = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
+    return {**schema, "type": [schema["type"], "null"], **choices}
+
+
+def _for_editors(schema: Schema) -> Schema:
+    """Return a schema of the tools in the forms for editors."""
+    match schema:
+        case {"anyOf": [value, {"type": "null"}]}:
+            return nullable(_for_editors(value))
+        case {"type": "object", "properties": members}:
+            return {
+                **schema,
+                "properties": {name: _for_editors(member) for name, member in members.items()},
+                "additionalProperties": False,
+            }
+        case {"items": items}:
+            return {**schema, "items": _for_editors(items)}
+    return schema
+
+
+def _read_only(whence: str) -> Schema:
+    return {"description": f"Read-only, from {whence}; ignored.", "readOnly": True}
+
+
+_LINES = closed_object(
+    {
+        "start": {"type": "integer", "minimum": 1, "description": "First line."},
+        "end": {"type": "integer", "minimum": 1, "description": "Last line, included."},
+    },
+    required=("start", "end"),
+    description="The same range in the form that get returns; instead of line_start and line_end.",
+)
+
+
+def _handoff_document() -> Schema:
+    """Return the schema of a document: what a reader accepts, null and the fields of answers of `get` included."""
+    schema = _for_editors(DOCUMENT)
+    members = schema["properties"]
+    members |= {name: nullable(members[name]) for name in ("tags", "status")}
+    members |= {name: _read_only("an answer") for name in READ_ONLY}
+    parts = members["sections"]["items"]["properties"]
+    ref = parts["refs"]["items"]
+    parts |= {name: nullable(parts[name]) for name in ("refs", "diagrams")}
+    ref["properties"]["anchor"] = _read_only("get")
+    ref["properties"]["lines"] = nullable(_LINES)
+    ref["anyOf"] = [{"required": ["line_start", "line_end"]}, {"required": ["lines"]}]
+    return schema
 
 
 # --- the execution log ---
@@ -288,7 +349,7 @@ PUBLISHED: tuple[PublishedSchema, ...] = (
         "handoff-document.v1",
         "Handoff document",
         "What an agent passes on to another one; the MCP tool input writes it.",
-        lambda: dict[str, Any](DOCUMENT),
+        _handoff_document,
     ),
 )
 """Every schema that is published, each in a file of its own."""

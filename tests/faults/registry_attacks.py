@@ -706,7 +706,9 @@ CLAIMS = (
         tuple(trust(person, *roles, LOG_ROLE, issuer=OTHER_ISSUER) for person, roles in OTHER_TEAM.items()),
         (forge_release("0.9.0", {"at": "/contract_meta/issuer", "value": OTHER_ISSUER}, after="", of="b"),),
         (
-            *refuse((f": verify {PACK_ID}@0.9.0", f"ops: pin canary {PACK_ID}@0.9.0"), frozenset({"version_not_found"})),
+            *refuse(
+                (f": verify {PACK_ID}@0.9.0", f"ops: pin canary {PACK_ID}@0.9.0"), frozenset({"version_not_found"})
+            ),
             refuses(AUDIT, frozenset({"publish_name_taken"})),
             *(succeeds(step) for step in READS),
         ),
@@ -781,6 +783,7 @@ def _assert(holds: bool, message: object) -> None:  # noqa: FBT001  as the state
 FUTURE = Timestamp.parse("2099-01-01T00:00:00Z")
 AHEAD = frozenset({"clock_went_backwards"})
 DEV = "registry/environments/dev"
+_MICROSECOND = 1_000
 
 
 def sign_future(person: str) -> Step:
@@ -799,8 +802,30 @@ def trusts(person: str, *roles: str) -> Check:
 
 def note_time(scene: Scene) -> None:
     """Note the moment after the newest checkpoint, which an honest person signed."""
-    last = Timestamp.parse(scene.team.answer(": verify --registry")["checkpoint"]["time"])
+    last = _newest_time(scene)
     scene.notes["time"] = str(next_event_time(last, last))
+
+
+def note_earlier_time(scene: Scene) -> None:
+    """Note a moment before the newest checkpoint, and after the one before it."""
+    last = _newest_time(scene)
+    scene.notes["time"] = str(Timestamp(seconds=last.seconds - (last.nanos < _MICROSECOND), nanos=_before(last.nanos)))
+
+
+def _newest_time(scene: Scene) -> Timestamp:
+    return Timestamp.parse(scene.team.answer(": verify --registry")["checkpoint"]["time"])
+
+
+def _before(nanos: int) -> int:
+    return (nanos - _MICROSECOND) % 1_000_000_000
+
+
+def sign_noted_time(person: str) -> Step:
+    return lambda scene: Forger(scene.team, person).sign_checkpoint(Timestamp.parse(scene.notes["time"]))
+
+
+def sign_other_root(person: str) -> Step:
+    return lambda scene: Forger(scene.team, person).sign_other_root(Timestamp.parse(scene.notes["time"]))
 
 
 def revokes_from_noted_time(person: str) -> Check:
@@ -846,6 +871,54 @@ def _recovery(person: str) -> tuple[Check, ...]:
         newcomer_reads(*READS, AUDIT),
     )
 
+
+ROLLED_BACK = frozenset({"log_rolled_back", "keyring_rolled_back"})
+
+
+def revoke_from_noted_time(person: str) -> Step:
+    return revokes_from_noted_time(person)
+
+
+CLOSED = (
+    Attack(
+        "an old copy of the whole store with a checkpoint by a revoked key on it",
+        "W with a key that had the role log",
+        (note_time, revoke_from_noted_time("author"), keep_copy, *REVOKED),
+        (put_copy_back, sign_noted_time("author")),
+        (
+            *refuse((*READS, PIN), UNSIGNED),
+            refuses("ops: verify --registry --sign --json", ROLLED_BACK),
+            refuses(AUDIT, ROLLED_BACK),
+        ),
+    ),
+    *(
+        Attack(
+            name,
+            "K(log)",
+            (note,),
+            (deed,),
+            (
+                *refuse((*READS, PIN), codes),
+                finds_damage(AUDIT),
+                finds_damage("pub: verify --registry --sign"),
+                revokes_from_noted_time("author"),
+                *refuse((*READS, PIN), UNSIGNED),
+                succeeds("pub: verify --registry --sign"),
+                *(succeeds(step) for step in (*READS, PIN, AUDIT, FSCK)),
+                newcomer_reads(*READS, AUDIT),
+            ),
+        )
+        for name, note, deed, codes in (
+            ("a checkpoint of another log", note_time, sign_other_root("author"), frozenset({"log_rewritten"})),
+            (
+                "a checkpoint that is older than the one before it",
+                note_earlier_time,
+                sign_noted_time("author"),
+                ROLLED_BACK,
+            ),
+        )
+    ),
+)
 
 CLOCKS = (
     Attack(
@@ -1333,6 +1406,7 @@ ATTACKS: tuple[Attack, ...] = (
     *ISSUERS,
     *ROLLBACK,
     *CLOCKS,
+    *CLOSED,
     *STORE,
     *SETTINGS,
     *KEYS,

@@ -12,7 +12,9 @@ from tests.support.samples import PROFILE
 from tests.support.store_copies import StoreCopies, memory_folder
 
 ON_POSTGRES = ATTACKS if PROFILE == "laws" else ATTACKS[::7]
-"""A catalog in PostgreSQL is attacked by the same rows: some of the attacks in every run, all in `make laws`."""
+"""A catalog in PostgreSQL is attacked by the same rows: some of the attacks in every run, all in `make laws`.
+
+`make laws ARGS=tests/faults/test_registry_attacks.py` runs only these."""
 
 
 @contextmanager

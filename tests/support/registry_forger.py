@@ -6,12 +6,15 @@ He uses the functions of the package and none of its rules. What he writes has t
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from contextplane.app.platform import open_platform
 from contextplane.app.registry.keys import KeyStore
 from contextplane.app.registry.session import RegistrySession
 from contextplane.app.settings import Settings
 from contextplane.model.catalog import Event, IndexedObject
 from contextplane.model.ids import Digest
+from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Transaction
 from contextplane.registry.artifact_state import ArtifactState
@@ -20,6 +23,7 @@ from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.streams import CHECKPOINTS, LOG, origin_of
 from contextplane.registry.writer import index_objects
 from contextplane.store.event_stream import last_event, stream_head
+from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
 from contextplane.trust.clock import next_event_time
 from contextplane.trust.keyring_stream import STREAM
 from contextplane.trust.merkle_log import LogEntry
@@ -82,6 +86,17 @@ class Forger:
         """Sign the registry as it is, at any time."""
         with self._transaction() as (tx, origin):
             self._sign(tx, origin, [], at)
+
+    def sign_other_root(self, at: Timestamp) -> None:
+        """Sign a log that never was, of the size that the log has."""
+        with self._transaction() as (tx, _):
+            newest = last_event(tx.streams, CHECKPOINTS)
+            assert newest is not None
+            note, _ = REGISTRY_LOG.read_note(newest.body)
+            claimed = Checkpoint.parse(note.decode().rpartition("\n\n")[0] + "\n")
+            forged = replace(claimed, root=bytes(32), heads=bytes(32), time=at)
+            body = canonical(signed_checkpoint(forged, self._signer).decode())
+            tx.streams.append(CHECKPOINTS, newest.seq, [Event(kind="checkpoint", body=body)])
 
     def append_copy(self, stream: str, kind: str, body: bytes) -> None:
         """Append an event that somebody else signed elsewhere."""

@@ -98,6 +98,7 @@ class Agent:
         """The text of a successful `output` call."""
         result = self.calls("output", **arguments)
         assert "isError" not in result, result["content"]
+        assert ("structuredContent" in result) is (arguments.get("structured") is True)
         return str(result["content"][0]["text"])
 
     def fails(self, tool: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -105,7 +106,8 @@ class Agent:
         result = self.calls(tool, **arguments)
         assert result["isError"] is True, result
         error = msgspec.json.decode(result["content"][0]["text"], type=dict[str, Any])
-        assert error == result["structuredContent"]
+        is_structured = tool == "input" or arguments.get("structured") is True
+        assert result.get("structuredContent") == (error if is_structured else None)
         assert error["error"] is True
         assert {"kind", "code", "message", "request_id"} <= set(error)
         if error["code"] == "invalid_data":

@@ -30,7 +30,15 @@ __all__ = [
 COMMAND = str(Path(sys.executable).with_name("ctx"))
 NOBODY = 65534
 _UNWANTED_VARIABLES = frozenset(
-    {"COLUMNS", "CTX_DATABASE_URL", "CTX_DIR", "CTX_TRUST_ROOT", "NO_COLOR", "PYTHONUNBUFFERED"}
+    {
+        "COLUMNS",
+        "CTX_DATABASE_URL",
+        "CTX_DIR",
+        "CTX_OTHER_DATABASE_URL",
+        "CTX_TRUST_ROOT",
+        "NO_COLOR",
+        "PYTHONUNBUFFERED",
+    }
 )
 
 

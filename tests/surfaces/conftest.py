@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.surfaces.archives import Pair
+from tests.surfaces.commands import ctx
 from tests.surfaces.keyrings import keyring_in
+from tests.surfaces.registries import prepared
 from tests.surfaces.sample import Store
 
 
@@ -36,4 +38,19 @@ def keyring_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def keyring_store(keyring_once: Path, tmp_path: Path) -> Path:
     shutil.copytree(keyring_once / ".ctx", tmp_path / ".ctx")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def registry_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A registry with versions at every stage. Shared by all tests of a module: none of them changes it."""
+    folder = tmp_path_factory.mktemp("registry")
+    assert ctx("init", cwd=folder).status == 0
+    prepared(folder)
+    return folder
+
+
+@pytest.fixture
+def registry_store(registry_once: Path, tmp_path: Path) -> Path:
+    shutil.copytree(registry_once, tmp_path, dirs_exist_ok=True)
     return tmp_path

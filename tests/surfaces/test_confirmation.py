@@ -1,7 +1,6 @@
 """Before a verb signs, it shows what it signs and asks; a script says --yes, or which bytes it means."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +24,9 @@ REVOKE = ("revoke", f"{SUPPORT}@1.1.0", "--reason", "it leaks", "--key", "./pub.
 DEPRECATE = ("deprecate", f"{SUPPORT}@1.1.0", "--reason", "old", "--key", "./pub.pem")
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("registry")
-    assert ctx("init", cwd=folder).status == 0
-    prepared(folder)
-    return folder
-
-
 @pytest.fixture
-def store(template: Path, tmp_path: Path) -> Path:
-    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
-    return tmp_path
+def store(registry_store: Path) -> Path:
+    return registry_store
 
 
 def streams(folder: Path) -> dict[str, int]:
@@ -55,12 +45,12 @@ def digest_of(folder: Path, number: str) -> str:
 
 
 @cases("line", [REVIEW, SIGN, PUBLISH, UNPIN, REVOKE, DEPRECATE])
-def test_without_a_terminal_and_without_a_word_nothing_is_signed(template: Path, line: tuple[str, ...]) -> None:
-    before = streams(template)
-    assert "--yes" in one_error_line(ctx(*line, cwd=template), 2, "confirmation_needed")
-    refused = ctx(*line, "--json", cwd=template)
+def test_without_a_terminal_and_without_a_word_nothing_is_signed(registry_once: Path, line: tuple[str, ...]) -> None:
+    before = streams(registry_once)
+    assert "--yes" in one_error_line(ctx(*line, cwd=registry_once), 2, "confirmation_needed")
+    refused = ctx(*line, "--json", cwd=registry_once)
     assert (refused.status, json.loads(refused.err)["error"]["code"]) == (2, "confirmation_needed")
-    assert streams(template) == before
+    assert streams(registry_once) == before
 
 
 def test_it_shows_name_digest_author_gates_and_what_changed(store: Path) -> None:
@@ -140,11 +130,11 @@ def test_at_a_terminal_the_bytes_are_shown_before_the_key_is_used_also_with_yes(
         (DEPRECATE, "pinned in   prod: new runs there are refused until another is pinned"),
     ],
 )
-def test_each_verb_asks_its_question(template: Path, line: tuple[str, ...], question: str) -> None:
-    before = streams(template)
-    shown, status = typed(list(line), ["n"], cwd=template)
+def test_each_verb_asks_its_question(registry_once: Path, line: tuple[str, ...], question: str) -> None:
+    before = streams(registry_once)
+    shown, status = typed(list(line), ["n"], cwd=registry_once)
     assert (question in shown, status) == (True, 10), shown
-    assert streams(template) == before
+    assert streams(registry_once) == before
 
 
 def test_the_digest_says_which_bytes_are_meant(store: Path) -> None:

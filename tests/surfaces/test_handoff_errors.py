@@ -21,7 +21,7 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
     ("input", {"action": "write", "document": {"sections": [], "name": KNOWN}}),
     ("input", {"action": "write", "document": {"sections": [], "ttl_minutes": 0}}),
     ("input", {"action": "write", "document": {"sections": [], "status": "done"}}),
-    ("input", {"action": "write", "document": {"sections": [], "tags": None}}),
+    ("input", {"action": "write", "document": {"sections": [], "tags": "a"}}),
     ("input", {"action": "write", "document": whole(), "expected_revision": 1}),
     ("input", {"action": "write", "document": whole(), "id": KNOWN}),
     ("input", {"action": "write", "op": "upsert_ref"}),

@@ -1,4 +1,4 @@
-"""Answers: their size limit, what is left out beyond it, and that they can be written back."""
+"""Answers: text alone, their size limit, what is left out beyond it, and that they can be written back."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from contextplane.mcp.results import MAX_ANSWER, MAX_TEXT
 from contextplane.mcp.schemas import TOOLS
 from tests.surfaces.agents import DOCUMENT, Agent, says, serving, sources
 
-OUTPUT = {tool["name"]: jsonschema_rs.validator_for(tool["outputSchema"]) for tool in TOOLS}
+ANSWER = jsonschema_rs.validator_for(TOOLS[0]["outputSchema"])
 LARGE = {"CONTEXT_PACK_MAX_PACK_BYTES": str(20 << 20)}
 
 
@@ -28,32 +28,96 @@ def answered(agent: Agent, tool: str, **arguments: object) -> tuple[dict[str, An
     agent.send(says("tools/call", {"name": tool, "arguments": arguments}))
     line = agent.process.stdout.readline()
     result = msgspec.json.decode(line, type=dict[str, Any])["result"]
-    OUTPUT[tool].validate(result["structuredContent"])
+    if tool == "input":
+        ANSWER.validate(result["structuredContent"])
     return result, len(line)
+
+
+# --- text alone -------------------------------------------------------------------------------------------------------
+
+
+def test_output_promises_no_structured_content_and_sends_none(tmp_path: Path) -> None:
+    with serving(sources(tmp_path)) as agent:
+        tools = agent.asks("tools/list")["result"]["tools"]
+        assert ["outputSchema" in tool for tool in tools] == [True, False]
+        pack = agent.does("write", document=DOCUMENT)
+        calls: list[tuple[dict[str, Any], set[str]]] = [
+            ({"action": "list"}, {"content"}),
+            ({"action": "read", "id": pack["id"]}, {"content"}),
+            ({"action": "read", "id": pack["id"], "profile": "reviewer", "structured": False}, {"content"}),
+            ({"action": "read", "id": pack["id"], "structured": None}, {"content"}),
+            ({"action": "read", "id": "pk_zzzzzzzz"}, {"content", "isError"}),
+            ({"action": "read", "id": pack["id"], "limit": "many"}, {"content", "isError"}),
+        ]
+        for arguments, members in calls:
+            assert set(agent.calls("output", **arguments)) == members
+
+
+def test_a_program_that_asks_for_data_gets_it_beside_the_text(tmp_path: Path) -> None:
+    with serving(sources(tmp_path)) as agent:
+        pack = agent.does("write", document=DOCUMENT)
+        page = agent.calls("output", id=pack["id"], structured=True)
+        assert page["structuredContent"]["action"] == "read"
+        data = page["structuredContent"]["payload"]
+        assert [chunk["key"] for chunk in data["chunks"]] == ["scope", "check", "qa"]
+        assert set(page["structuredContent"]) == {"action", "payload"}
+        assert page["content"][0]["text"] == agent.reads(id=pack["id"])
+        listed = agent.calls("output", structured=True)["structuredContent"]["payload"]
+        assert (listed["total"], listed["packs"][0]["id"]) == (1, pack["id"])
+        assert agent.fails("output", id="pk_zzzzzzzz", structured=True)["code"] == "not_found"
+
+
+def shown(result: dict[str, Any]) -> str:
+    """The text that a model sees in clients that prefer structured content to the text, if there is any."""
+    structured = result.get("structuredContent")
+    return str(result["content"][0]["text"]) if structured is None else msgspec.json.encode(structured).decode()
+
+
+def test_a_page_of_forty_refs_is_shown_once_and_whole_by_every_client(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("".join(f"value_{n} = compute({n})\n" for n in range(1000)), encoding="utf-8")
+    refs = [
+        {
+            "key": f"ref-{n}",
+            "path": "app.py",
+            "line_start": 20 * n + 1,
+            "line_end": 20 * n + 8,
+            "title": "Session renewal",
+            "why": "The expiry is compared in local time.",
+        }
+        for n in range(40)
+    ]
+    with serving(tmp_path) as agent:
+        pack = agent.does("write", document={"sections": [{"key": "findings", "title": "Findings", "refs": refs}]})
+        compact = shown(agent.calls("output", id=pack["id"], limit=40))
+        assert (compact.count("\n#### "), compact.startswith("[LEGEND]\n")) == (40, True)
+        assert len(compact.encode()) <= 10_000  # what Codex shows of a result with the models that count bytes
+        whole = shown(agent.calls("output", id=pack["id"], profile="reviewer"))
+        assert whole.count("value_") == 320
+        assert len(whole.encode()) <= 4 * 10_000  # what Codex shows with the others, in bytes; Claude Code shows more
 
 
 # --- how large --------------------------------------------------------------------------------------------------------
 
 
-def test_a_page_of_seven_megabytes_is_shown_with_its_structured_copy(tmp_path: Path) -> None:
-    with serving(tmp_path) as agent:
-        pack = agent.does("write", document=page(tmp_path, "x" * 900, 4))
-        result, _ = answered(agent, "output", action="read", id=pack["id"], profile="reviewer")
-        text = result["content"][0]["text"]
-        assert len(text) > 7_000_000
-        assert result["structuredContent"]["markdown"] == text
-        assert "left_out" not in result["structuredContent"]
-
-
-def test_a_copy_that_would_make_an_answer_too_large_is_left_out_and_that_is_told(tmp_path: Path) -> None:
+def test_a_page_of_seven_megabytes_is_shown_with_its_data(tmp_path: Path) -> None:
     with serving(tmp_path) as agent:
         pack = agent.does("write", document=page(tmp_path, '"' * 900, 4))
-        result, size = answered(agent, "output", action="read", id=pack["id"], profile="reviewer")
-        structured = result["structuredContent"]
+        result, size = answered(agent, "output", action="read", id=pack["id"], profile="reviewer", structured=True)
         assert len(result["content"][0]["text"]) > 7_000_000
         assert size <= MAX_ANSWER + 1000
-        assert (structured["left_out"], "markdown" in structured) == (["markdown"], False)
-        assert len(structured["payload"]["chunks"]) == 4
+        assert "left_out" not in result["structuredContent"]
+        assert len(result["structuredContent"]["payload"]["chunks"]) == 4
+
+
+def test_data_that_would_make_a_page_too_large_is_left_out_and_that_is_told(tmp_path: Path) -> None:
+    with serving(tmp_path, LARGE) as agent:
+        document = page(tmp_path, '"' * 900, 4)
+        why = document["sections"][0]["refs"][0]["why"] = '"' * 3_100_000
+        pack = agent.does("write", document=document)
+        result, size = answered(agent, "output", action="read", id=pack["id"], profile="reviewer", structured=True)
+        assert size <= MAX_ANSWER + 1000
+        assert result["structuredContent"] == {"action": "read", "left_out": ["payload"]}
+        assert why in result["content"][0]["text"]
 
 
 def test_data_that_would_make_an_answer_too_large_is_only_in_the_text(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -62,8 +63,8 @@ MISTYPED: list[tuple[str, dict[str, Any], str, str]] = [
 WRONG: dict[str, tuple[object, ...]] = {
     "boolean": ("true", "false", 1, 0, [True], {}, ""),
     "string": (7, True, ["x"], {"x": 1}, 1.5),
-    "integer": ("5", 1.5, True, [5], {}),
-    "object": ("{}", [], 7, True),
+    "integer": ("five", "", "05", "5.0", "1e3", "0x5", "1_000", "\u0665", "9" * 16, 1.5, True, [5], {}),
+    "object": ("{", "{]", "[]", "text", '{"a":1,"a":2}', [], 7, True),
 }
 
 
@@ -76,7 +77,7 @@ def test_a_mistyped_argument_is_refused_with_its_name_and_type_and_never_ignored
 
 
 def test_a_dry_run_that_is_mistyped_does_not_write(place: Place, agent: Agent) -> None:
-    mistyped: tuple[object, ...] = ("true", "True", 1, "yes", None, [], {"value": True})
+    mistyped: tuple[object, ...] = ("true", "True", 1, "yes", [], {"value": True})
     for wrong in mistyped:
         error = agent.fails(INPUT, action="write", document=whole(), validate_only=wrong)
         assert error["details"]["field"] == "validate_only"
@@ -86,6 +87,64 @@ def test_a_dry_run_that_is_mistyped_does_not_write(place: Place, agent: Agent) -
 @pytest.mark.parametrize("name", ["expected_revision", "limit", "offset", "id", "name", "query", "freshness", "status"])
 def test_null_is_the_same_as_left_out_elsewhere(agent: Agent, name: str) -> None:
     assert agent.does("list", **{name: None})["count"] == 0
+
+
+def test_a_flag_that_is_false_or_null_is_left_out_by_every_action(agent: Agent) -> None:
+    pack = agent.does("write", document=whole(), validate_only=None)["id"]
+    for nothing in (False, None):
+        assert agent.does("list", validate_only=nothing)["count"] == 1
+        revision = agent.does("get", id=pack, validate_only=nothing)["revision"]
+        agent.does("ttl", id=pack, expected_revision=revision, ttl_minutes=9, validate_only=nothing)
+        assert agent.reads(id=pack, structured=nothing)
+        assert agent.reads(action="list", structured=nothing)
+    for action, arguments in (("list", {}), ("get", {"id": pack}), ("delete", {"id": pack})):
+        assert agent.fails(INPUT, action=action, **arguments, validate_only=True)["details"]["field"] == "validate_only"
+    assert agent.does("delete", id=pack, validate_only=False)["deleted"] is True
+
+
+def test_null_is_left_out_in_every_part_of_a_document(agent: Agent) -> None:
+    members = {"name": None, "title": None, "brief": None, "tags": None, "ttl_minutes": None, "status": None}
+    ref = {"key": "check", "path": "src/auth.py", "line_start": 1, "line_end": 2, "lines": None, "why": None}
+    part = {"key": "findings", "title": "Findings", "description": None, "diagrams": None, "refs": [ref]}
+    pack = agent.does("write", document={**members, "sections": [part, {"key": "qa", "title": "", "refs": None}]})
+    assert (pack["tags"], pack["status"], pack["sections"][1]["refs"]) == ([], "draft", [])
+    nothing = {"sections": [{"key": None, "title": None, "refs": [{"key": None, "path": None}]}]}
+    assert {problem["message"] for problem in problems(agent, nothing)} == {"is required"}
+    assert problems(agent, {"sections": None})[0]["message"] == "is required"
+
+
+# --- text where something else is meant -------------------------------------------------------------------------------
+
+
+def test_a_text_that_holds_json_is_taken_for_the_object_or_the_list(agent: Agent) -> None:
+    document = whole(name="plan", tags=["a"])
+    text = msgspec.json.encode(document).decode()
+    pack = agent.does("write", document=f" {text}\n")
+    assert (pack["name"], pack["tags"], len(pack["sections"])) == ("plan", ["a"], len(document["sections"]))
+    ref = '{"key": "check", "path": "src/auth.py", "lines": "{\\"start\\": 1, \\"end\\": 2}"}'
+    parts = [{"key": "findings", "title": "{}", "refs": f"[{ref}]"}, '{"key": "qa", "title": "[1]"}']
+    other = agent.does("write", document={"sections": msgspec.json.encode(parts).decode(), "tags": '["b"]'})
+    assert (other["tags"], [part["title"] for part in other["sections"]]) == (["b"], ["{}", "[1]"])
+    assert other["sections"][0]["refs"][0]["lines"] == {"start": 1, "end": 2}
+
+
+def test_arguments_that_are_a_text_of_json_are_read(agent: Agent) -> None:
+    result = agent.asks("tools/call", {"name": "input", "arguments": '{"action":"list","limit":"1"}'})["result"]
+    assert result["structuredContent"]["action"] == "list"
+
+
+def test_an_integer_may_be_a_text_or_have_a_fraction_of_zero(agent: Agent) -> None:
+    ref = {"key": "check", "path": "src/auth.py", "line_start": "1", "line_end": 2.0}
+    document = {"sections": [{"key": "findings", "title": "", "refs": [ref]}], "ttl_minutes": " 60 "}
+    pack = agent.does("write", document=document)
+    assert pack["sections"][0]["refs"][0]["lines"] == {"start": 1, "end": 2}
+    changed = agent.does("write", id=pack["id"], expected_revision="1", document=document)
+    longer = agent.does("ttl", id=pack["id"], expected_revision=2.0, extend_minutes="5")
+    assert (changed["revision"], longer["revision"]) == (2, 3)
+    assert agent.does("list", limit="0", offset="0")["packs"] == []
+    assert "- limit: 1\n" in agent.reads(id=pack["id"], limit="1")
+    error = agent.fails(INPUT, action="list", limit="-1")
+    assert (error["details"]["field"], error["details"]["minimum"]) == ("limit", 0)
 
 
 # --- unknown ----------------------------------------------------------------------------------------------------------
@@ -295,6 +354,6 @@ def test_whatever_is_sent_the_answer_is_a_result_or_a_refusal_with_details(
 ) -> None:
     result = agent.calls(tool, **arguments)
     if "isError" in result:
-        answer = result["structuredContent"]
+        answer = msgspec.json.decode(result["content"][0]["text"])
         assert answer["code"] in {"invalid_data", "not_found"}, answer
         assert answer["details"]

@@ -120,6 +120,11 @@ def refs_of(result: dict[str, Any]) -> int:
     return str(result["content"][0]["text"]).count("\n#### ref-")
 
 
+def next_token(result: dict[str, Any]) -> str:
+    """The `next_page_token` of the LEGEND."""
+    return str(result["content"][0]["text"]).partition("- next_page_token: ")[2].partition("\n")[0]
+
+
 @proves("handoff-pack:example:compact-default-read", "handoff-pack:example:continue-paging")
 def test_every_example_works_as_it_is_printed(place: Path) -> None:
     with serving(place, {"CONTEXT_PACK_ROOT": str(place)}) as agent:
@@ -127,12 +132,12 @@ def test_every_example_works_as_it_is_printed(place: Path) -> None:
         assert refs_of(compact) == 6
         assert refs_of(called(agent, READS["reviewer"])) == 9
         assert refs_of(called(agent, READS["executor"])) == 9
-        token = compact["structuredContent"]["payload"]["paging"]["next_page_token"]
+        token = next_token(compact)
         assert refs_of(called(agent, READS["continue"], page_token=token)) == 3
         assert called(agent, READS["expired"])["content"][0]["text"] == "No context packs found."
         assert refs_of(called(agent, READS["contains"])) == 4
         first = called(agent, READS["mapped"].replace('"page_token": "<page_token>",', '"limit": 3,'))
-        token = first["structuredContent"]["payload"]["paging"]["next_page_token"]
+        token = next_token(first)
         assert refs_of(called(agent, READS["mapped"], page_token=token)) == 1
         for text in ARGUMENTS:
             result = agent.calls("output", **msgspec.json.decode(text))
@@ -143,7 +148,7 @@ def test_every_example_works_as_it_is_printed(place: Path) -> None:
 @pytest.mark.parametrize("name", ["continue", "mapped"])
 def test_a_placeholder_is_no_token(place: Path, name: str) -> None:
     with serving(place, {"CONTEXT_PACK_ROOT": str(place)}) as agent:
-        error = called(agent, READS[name])["structuredContent"]
+        error = msgspec.json.decode(called(agent, READS[name])["content"][0]["text"])
         assert (error["code"], error["details"]["field"]) == ("invalid_data", "page_token")
 
 

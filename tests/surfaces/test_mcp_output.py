@@ -187,10 +187,10 @@ def test_the_status_that_is_asked_for_must_be_that_of_the_pack(tmp_path: Path) -
 
 
 @proves("handoff-pack:tool:output-is-markdown")
-def test_the_text_is_markdown_and_the_same_for_machines_stands_beside_it(tmp_path: Path) -> None:
+def test_the_text_is_markdown_and_the_data_stands_beside_it_when_asked_for(tmp_path: Path) -> None:
     with serving(sources(tmp_path)) as agent:
         pack = agent.does("write", document=DOCUMENT)
-        result = agent.calls("output", action="read", id=pack["id"])
+        result = agent.calls("output", action="read", id=pack["id"], structured=True)
         assert result["content"][0]["text"].startswith("[LEGEND]\n")
         assert result["structuredContent"]["action"] == "read"
         assert result["structuredContent"]["payload"]["verdict"] == "pass"
@@ -291,7 +291,7 @@ def test_expired_packs_are_hidden_readable_for_a_while_and_then_gone(tmp_path: P
         ({"profile": "manager"}, "profile"),
         ({"profile": 7}, "profile"),
         ({"limit": 0}, "limit"),
-        ({"limit": "6"}, "limit"),
+        ({"limit": "six"}, "limit"),
         ({"offset": -1}, "offset"),
         ({"contains": ["x"]}, "contains"),
         ({"page_token": 7}, "page_token"),

@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from contextplane.adapters.system import SystemClock
+from contextplane.app.settings import Settings
+from contextplane.model.keys import OWNER
 from contextplane.registry.bundle import RegistryBundle
+from tests.postgres import shared_url
 from tests.surfaces.commands import Result, ctx
 from tests.surfaces.registries import at_office, key_file, prepared
 from tests.unit.compiler.case_files import SHOWN
 from tests.unit.compiler.scenario import put
+from tests.unit.registry.desk import ISSUER, ROLES, desk_in
 from tests.unit.trust.world import key_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mirrors.md").read_text(encoding="utf-8")
@@ -82,6 +87,87 @@ def test_push_and_pull_between_folders(stores: tuple[Path, Path]) -> None:
     assert "mirrored" in ok("push", str(target), "ctxpack.support@prod", "--trust-root", FOUNDER, cwd=source).out
     assert "already mirrored" in ok("pull", str(source / ".ctx"), PACK, cwd=target).out
     assert code_of("pull", str(source), "ctxpack.support@9.9.9", cwd=target) == "version_not_found"
+
+
+def test_a_version_goes_through_a_pipe_and_so_do_packs(stores: tuple[Path, Path]) -> None:
+    source, target = stores
+    written = ok("export", PACK, "-o", "-", cwd=source)
+    assert "to standard output" in written.err
+    ok("export", PACK, "-o", "pack.json", cwd=source)
+    assert written.raw == (source / "pack.json").read_bytes()
+    taken = ctx("import", "-", "--trust-root", FOUNDER, cwd=target, input=written.raw)
+    assert (taken.status, "mirrored" in taken.out) == (0, True), taken.err
+    assert "already mirrored" in ctx("import", "-", cwd=target, input=written.raw).out
+    cut = ctx("import", "-", "--json", cwd=target, input=written.raw[:-1])
+    assert (cut.status, json.loads(cut.err)["error"]["code"]) == (10, "bundle_invalid")
+    for data in (b"", b"{", b'{"checkpoint"'):
+        refused = ctx("import", "-", "--json", cwd=target, input=data)
+        assert json.loads(refused.err)["error"]["code"] == "archive_invalid"
+
+
+def test_a_mirrored_version_has_its_history(stores: tuple[Path, Path]) -> None:
+    source, target = stores
+    with at_office(source) as here:
+        trusting = here.desk.keys.key_trust
+        here.change_keys(trusting(key_of("pub").public_key, ISSUER, roles=ROLES["pub"], name="paula"))
+    ok("pull", str(source), PACK, "--trust-root", FOUNDER, cwd=target)
+    there = json.loads(ok("log", PACK, "--json", cwd=source).raw)
+    here_too = json.loads(ok("log", PACK, "--json", cwd=target).raw)
+    assert here_too.pop("mirrored_from").startswith("contextplane.registry/")
+    assert here_too == there
+    shown = ok("log", PACK, cwd=target).out
+    assert " paula " in shown
+    assert "mirrored from contextplane.registry/" in shown.splitlines()[-1]
+    assert ok("log", PACK, "--quiet", cwd=target).out == ok("log", PACK, "--quiet", cwd=source).out
+    assert code_of("log", "ctxpack.support@9.9.9", cwd=target) == "version_not_found"
+
+
+def test_a_mirrored_version_goes_on_to_a_third_store_as_it_came(stores: tuple[Path, Path], tmp_path: Path) -> None:
+    source, target = stores
+    third = tmp_path / "third"
+    third.mkdir()
+    ok("init", cwd=third)
+    ok("export", PACK, "-o", "first.json", cwd=source)
+    ok("import", str(source / "first.json"), "--trust-root", FOUNDER, cwd=target)
+    again = ok("export", PACK, "-o", "second.json", cwd=target)
+    assert "its log has" in again.out
+    assert (target / "second.json").read_bytes() == (source / "first.json").read_bytes()
+    assert code_of("export", PACK, "--environment", "dev", "-o", "x", cwd=target) == "mirror_incomplete"
+    assert code_of("export", PACK, "--since", "3", "-o", "x", cwd=target) == "mirror_incomplete"
+    assert code_of("pull", str(target), PACK, cwd=third) == "trust_root_missing"
+    ok("pull", str(target), PACK, "--trust-root", FOUNDER, cwd=third)
+    assert "verified" in ok("verify", PACK, cwd=third).out
+    assert code_of("push", str(source), PACK, cwd=third) == "bundle_invalid"
+    (kept,) = (path for path in (target / ".ctx" / "objects").glob("??/*") if path.stat().st_size > 10_000)
+    kept.chmod(0o644)
+    kept.write_bytes(kept.read_bytes().replace(b'"since":0', b'"since":1'))
+    assert code_of("export", PACK, "-o", "third.json", cwd=target) == "object_corrupt"
+
+
+@pytest.mark.parametrize("shared", ["both in one database", "one in a file"])
+def test_push_and_pull_with_a_store_in_postgresql(tmp_path: Path, shared: str) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    database = {"CTX_DATABASE_URL": shared_url()}
+    here = database if shared == "both in one database" else {}
+    other = {} if here else {"CTX_OTHER_DATABASE_URL": shared_url()}
+    for folder, env in ((source, here), (target, database)):
+        folder.mkdir()
+        assert ctx("init", cwd=folder, env=env).status == 0
+    with desk_in(Settings(cwd=str(source), database_url=here.get("CTX_DATABASE_URL")), SystemClock()) as office:
+        office.trust("root", OWNER)
+        trusting = office.desk.keys.key_trust
+        office.change_keys(*(trusting(key_of(name).public_key, ISSUER, roles=roles) for name, roles in ROLES.items()))
+        office.pin("prod", office.release())
+    first = "ctxpack.support@1.0.0"
+    if not here:
+        refused = ctx("push", str(target), first, "--trust-root", FOUNDER, cwd=source)
+        assert (refused.status, "CTX_OTHER_DATABASE_URL" in refused.err) == (14, True)
+    pushed = ctx("push", str(target), first, "--trust-root", FOUNDER, cwd=source, env={**here, **other})
+    assert (pushed.status, "mirrored" in pushed.out) == (0, True), pushed.err
+    assert "mirrored from" in ctx("packs", cwd=target, env=database).out
+    back = {**database, "CTX_OTHER_DATABASE_URL": ""}
+    pulled = ctx("pull", str(source), first, cwd=target, env=back)
+    assert (pulled.status, "already mirrored" in pulled.out) == (0, True), pulled.err
 
 
 def test_options_that_do_not_belong_together(stores: tuple[Path, Path]) -> None:

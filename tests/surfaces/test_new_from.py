@@ -243,7 +243,7 @@ def test_the_tools_of_our_own_server_are_drafted_as_destructive(tmp_path: Path) 
 def test_annotations_lower_a_mode_only_if_the_author_says_so(tmp_path: Path) -> None:
     draft(tmp_path, "mcp", config(tmp_path, handoff=our_server()), "--trust-hints")
     modes = {name: spec["approval_mode"] for name, spec in specs(pack_in(tmp_path)).items()}
-    assert modes == {"input": "destructive", "output": "read_only"}
+    assert modes == {"input": "network", "output": "read_only"}
 
 
 _ANSWER = """

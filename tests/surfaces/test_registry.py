@@ -1,7 +1,6 @@
 """The verbs of the registry: from a file to a pinned version, and every refusal's status and code."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from contextplane.trust.keyring_events import KeyRevocation
 from tests.support.cases import cases
 from tests.support.catalog_rows import SqliteRows
 from tests.surfaces.commands import Result, ctx
-from tests.surfaces.registries import at_office, pack_file, prepared
+from tests.surfaces.registries import at_office, pack_file
 from tests.surfaces.sample import one_error_line
 from tests.unit.registry.desk import NARROWER, OVERLAY
 from tests.unit.trust.world import key_of
@@ -20,19 +19,10 @@ SUPPORT = "ctxpack.support"
 WHY = ("--reason", "because")
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("registry")
-    assert ctx("init", cwd=folder).status == 0
-    prepared(folder)
-    (folder / "overlay.json").write_text(json.dumps(OVERLAY), encoding="utf-8")
-    return folder
-
-
 @pytest.fixture
-def store(template: Path, tmp_path: Path) -> Path:
-    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
-    return tmp_path
+def store(registry_store: Path) -> Path:
+    (registry_store / "overlay.json").write_text(json.dumps(OVERLAY), encoding="utf-8")
+    return registry_store
 
 
 def json_answer(*args: str, cwd: Path, by: str = "") -> Any:  # noqa: ANN401  any JSON
@@ -359,12 +349,12 @@ def test_a_rollback_stands_in_the_history_of_the_version_that_is_pinned_again(st
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
 def test_what_cannot_be_done_is_refused_with_one_line_and_changes_nothing(
-    template: Path, args: list[str], by: str, status: int, code: str
+    registry_once: Path, args: list[str], by: str, status: int, code: str
 ) -> None:
     """All cases share one store: if one changed it, the registry would differ."""
-    with at_office(template) as here:
+    with at_office(registry_once) as here:
         before = here.streams()
-        one_error_line(acted(*args, cwd=template, by=by), status, code)
+        one_error_line(acted(*args, cwd=registry_once, by=by), status, code)
         assert here.streams() == before
 
 

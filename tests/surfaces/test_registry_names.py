@@ -1,7 +1,6 @@
 """Names in the registry: versions with any id, keys with the names that people gave them."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from contextplane.app.registry.keys import keyring_name
 from tests.support.cases import cases
 from tests.surfaces.commands import ctx
-from tests.surfaces.registries import at_office, key_file, pack_file, prepared
+from tests.surfaces.registries import at_office, key_file, pack_file
 from tests.surfaces.sample import one_error_line
 from tests.unit.registry.desk import ISSUER, NARROWER
 from tests.unit.trust.world import key_of
@@ -17,18 +16,9 @@ from tests.unit.trust.world import key_of
 SUPPORT = "ctxpack.support"
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("registry")
-    assert ctx("init", cwd=folder).status == 0
-    prepared(folder)
-    return folder
-
-
 @pytest.fixture
-def store(template: Path, tmp_path: Path) -> Path:
-    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
-    return tmp_path
+def store(registry_store: Path) -> Path:
+    return registry_store
 
 
 @pytest.mark.parametrize("pack_id", ["kg:support", "pk_abcd2345", "acme:support", "abcd:support", "sha256:x", "run_x"])

@@ -4,13 +4,13 @@ import mmap
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.json.large import Buffer
 
-__all__ = ["DocumentUnreadable", "file_begins_with", "open_document", "path_in_folder"]
+__all__ = ["DocumentUnreadable", "first_bytes", "open_document", "path_in_folder", "read_input"]
 
 _MAP_ABOVE = 16 << 20
 _MAX_PIPED = 1 << 30
@@ -57,12 +57,29 @@ def open_document(path: str, *, piped: bool = True) -> Iterator[Buffer]:
             os.close(fd)
 
 
-def file_begins_with(path: str, first: bytes) -> bool:
-    """Return whether a path is that of a file with these first bytes. A pipe is not read."""
-    if path == "-" or not os.path.isfile(path):
-        return False
+def first_bytes(path: str, count: int) -> bytes:
+    """Return the first bytes of a file, none of a pipe or a folder.
+
+    `-` is standard input. Its first bytes are taken from it: what reads on has to put them before the rest.
+    """
+    if path == "-":
+        with suppress(DocumentUnreadable):  # what reads on says so
+            return read_input(b"", count)
+    if not os.path.isfile(path):
+        return b""
     with open_document(path, piped=False) as data:
-        return bytes(data[: len(first)]) == first
+        return bytes(data[:count])
+
+
+def read_input(taken: bytes, most: int) -> bytes:
+    """Read standard input up to its end, or up to so many bytes. `taken`: what was read of it before."""
+    data = bytearray(taken)
+    try:
+        while len(data) < most and (chunk := os.read(_STANDARD_INPUT, most - len(data))):
+            data += chunk
+    except OSError as error:
+        raise DocumentUnreadable(f"cannot be read: {error.strerror or error}", at="-", hint="give a file") from error
+    return bytes(data)
 
 
 def path_in_folder(folder: str, name: str) -> str:

@@ -61,6 +61,7 @@ class Settings(Value, frozen=True):
     cwd: str
     ctx_dir: str | None = None
     database_url: str | None = None
+    other_database_url: str | None = None
     no_color: bool = False
     debug: bool = False
     pager: str = ""
@@ -72,7 +73,7 @@ class Settings(Value, frozen=True):
     state_dir: str | None = msgspec.field(default_factory=_state_folder)
 
     def __repr__(self) -> str:
-        """Hide the URL of the database, which may contain a password."""
+        """Hide the URLs of databases, which may contain passwords."""
         return f"Settings(cwd={self.cwd!r}, ctx_dir={self.ctx_dir!r})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
@@ -84,6 +85,7 @@ def from_environment() -> Settings:
 
     - `CTX_DIR`: the store's folder.
     - `CTX_DATABASE_URL`: the PostgreSQL database that holds the catalog, instead of a file in that folder.
+    - `CTX_OTHER_DATABASE_URL`: the same for the other store of `ctx push` and `ctx pull`.
     - `CTX_REGISTRY_MAX_AGE`: how many seconds old the registry's newest checkpoint may be for new traffic.
     - `CTX_TRUST_ROOT`: the trust root of the store, instead of that of `ctx init --trust-root`. A blank one is refused.
     - `SUDO_UID`: the user who runs this as root; stores of that user are used too.
@@ -97,6 +99,7 @@ def from_environment() -> Settings:
         cwd=_working_folder(),
         ctx_dir=os.environ.get("CTX_DIR") or None,
         database_url=os.environ.get("CTX_DATABASE_URL") or None,
+        other_database_url=os.environ.get("CTX_OTHER_DATABASE_URL") or None,
         no_color=bool(os.environ.get("NO_COLOR")),
         debug=bool(os.environ.get("CTX_DEBUG")),
         pager=os.environ.get("PAGER", "less -FRX"),

@@ -8,16 +8,12 @@ from msgspec.structs import replace
 
 from contextplane.adapters.files.archive import ArchiveTargetExists, atomic_file
 from contextplane.adapters.files.disk import Disk, storage_errors
-from contextplane.adapters.files.store_dir import NAME
-from contextplane.app.documents import open_document
+from contextplane.adapters.files.store_dir import IN_DATABASE, NAME, discover_store
+from contextplane.app.catalog import CatalogElsewhere
+from contextplane.app.documents import open_document, read_input
 from contextplane.app.execution.archive import reject_target_inside
-from contextplane.app.registry.mirror import (
-    ExportedBundle,
-    ImportedBundle,
-    export_version,
-    import_bundle,
-    known_size,
-)
+from contextplane.app.registry.export import ExportedBundle, export_version
+from contextplane.app.registry.mirror import ImportedBundle, MirrorIncomplete, import_bundle, known_size
 from contextplane.app.registry.session import RegistrySession
 from contextplane.app.session import open_session
 from contextplane.app.settings import Settings
@@ -42,6 +38,12 @@ def export_to_file(
     """
     reject_target_inside(path, session.platform.home.path)
     exported = export_version(session, ref, environments, since=since)
+    if since and exported.origin != session.origin:
+        raise MirrorIncomplete(
+            "a mirrored version is exported as it was imported, without other proofs",
+            at=str(ref),
+            hint="leave --since out, or export it where it is published",
+        )
     if path == _STANDARD_STREAM:
         Disk().write_all(1, exported.data)
         return exported, True
@@ -64,11 +66,17 @@ def _exists_error(path: str) -> ArchiveTargetExists:
 
 
 def import_from_file(
-    session: RegistrySession, path: str, settings: Settings, roots: Sequence[str] = ()
+    session: RegistrySession, path: str, settings: Settings, roots: Sequence[str] = (), taken: bytes = b""
 ) -> ImportedBundle:
-    """Verify the bundle in a file and store it. `roots`: the trust root for its store, as it was typed."""
-    with open_document(path, piped=False) as content:
-        data = bytes(content[: MAX_BUNDLE_BYTES + 1])
+    """Verify the bundle in a file and store it; `-` is standard input.
+
+    `roots`: the trust root for its store, as it was typed. `taken`: what was read of standard input before.
+    """
+    if path == _STANDARD_STREAM:
+        data = read_input(taken, MAX_BUNDLE_BYTES + 1)
+    else:
+        with open_document(path, piped=False) as content:
+            data = bytes(content[: MAX_BUNDLE_BYTES + 1])
     try:
         return import_bundle(session, data, _typed_root(roots, settings))
     except ContextPlaneError as error:
@@ -115,9 +123,23 @@ def _typed_root(roots: Sequence[str], settings: Settings) -> TrustRoot | None:
 
 @contextmanager
 def _other_store(folder: str, settings: Settings) -> Iterator[RegistrySession]:
-    """Open the store in a folder, or the folder that is a store. Its catalog is a file."""
+    """Open the store in a folder, or the folder that is a store.
+
+    If its catalog is in a database, that is the one that the settings name for it, else that of this store: a database
+    can hold the catalogs of many.
+    """
     path = os.path.join(settings.cwd, folder)
     below = os.path.join(path, NAME)
     chosen = below if os.path.isdir(below) else path
-    with open_session(replace(settings, ctx_dir=chosen, database_url=None), following=False) as opened:
+    home = discover_store(settings.cwd, chosen, sudo_uid=settings.sudo_uid)
+    database_url = None
+    if home.config().catalog == IN_DATABASE:
+        database_url = settings.other_database_url or settings.database_url
+        if database_url is None:
+            raise CatalogElsewhere(
+                "this store has its catalog in a PostgreSQL database",
+                at=home.path,
+                hint="name it in CTX_OTHER_DATABASE_URL",
+            )
+    with open_session(replace(settings, ctx_dir=chosen, database_url=database_url), following=False) as opened:
         yield opened.registry()

@@ -13,10 +13,21 @@ from contextplane.handoff.freshness import MAX_TTL_MINUTES
 from contextplane.model.handoff import Diagram, HandoffDocument, LineRange, Ref, Section, Status
 from contextplane.model.ids import HandoffId
 from contextplane.model.json.canonical import Json
+from contextplane.model.json.errors import JsonRefused
+from contextplane.model.json.parse import parse
 from contextplane.model.problems import Problem, ProblemCollector
 from contextplane.model.suggestion import closest_name
 
-__all__ = ["MAX_SPAN", "NAME_BYTES", "PATH_BYTES", "READ_ONLY", "HandoffInputReader", "quote_short", "read_document"]
+__all__ = [
+    "MAX_SPAN",
+    "NAME_BYTES",
+    "PATH_BYTES",
+    "READ_ONLY",
+    "HandoffInputReader",
+    "decoded_text",
+    "quote_short",
+    "read_document",
+]
 
 NAME_BYTES = (3, 120)
 PATH_BYTES = 1024
@@ -43,6 +54,9 @@ READ_ONLY = (
 T = TypeVar("T")
 
 _TYPES = {str: "string", int: "integer", bool: "boolean", list: "array", dict: "object", float: "number"}
+_OPENING: dict[type, str] = {dict: "{", list: "["}
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})")
+_SAFE = 2**53 - 1
 _LISTED = 100  # problems that details.problems lists
 _SHOWN = 60
 
@@ -92,7 +106,7 @@ class HandoffInputReader(ProblemCollector):
         self, value: Json, place: str, known: tuple[str, ...], ignored: tuple[str, ...] = ()
     ) -> dict[str, Json] | None:
         """The members of an object, each unknown one noted as a problem; None when it is no object."""
-        entry = self.of_type(value, dict, place)
+        entry = self.of_type(decoded_text(value, dict), dict, place)
         for name in sorted(entry.keys() - {*known, *ignored}) if entry else ():
             near = closest_name(name, known) if len(self.problems) < _LISTED else None
             meant = f"; did you mean {near}?" if near else f" (known: {', '.join(known)})"
@@ -102,8 +116,8 @@ class HandoffInputReader(ProblemCollector):
 
     def entries(self, entry: dict[str, Json], key: str, at: str, *, required: bool = False) -> list[tuple[Json, str]]:
         """The items of a list in `entry`, each with its place."""
-        value = entry.get(key)
-        if value is None and not (required and key in entry):
+        value = decoded_text(entry.get(key), list)
+        if value is None:
             if required:
                 self.note_missing(f"{at}{key}", required_type="array")
             return []
@@ -118,7 +132,7 @@ class HandoffInputReader(ProblemCollector):
         return tuple(part for part in parts if part is not None)
 
     def required_text(self, entry: dict[str, Json], key: str, at: str) -> str:
-        if key not in entry:
+        if entry.get(key) is None:
             self.note_missing(f"{at}{key}", required_type="string")
             return ""
         return self.of_type(entry[key], str, f"{at}{key}") or ""
@@ -135,9 +149,16 @@ class HandoffInputReader(ProblemCollector):
         self.note(place, f"must be of type {expected}, not {_type_of(value)}", required_type=expected)
         return None
 
-    def within(self, value: Json, low: int, high: int | None, place: str) -> int:
+    def integer(self, value: Json, place: str) -> int | None:
+        """The integer, also one that is written as a text or as 3.0; else note a problem and return None."""
+        if type(value) is float and value.is_integer() and abs(value) <= _SAFE:
+            return int(value)
+        if type(value) is str and _INTEGER.fullmatch(value.strip()):
+            return int(value)
+        return self.of_type(value, int, place)
+
+    def within(self, number: int, low: int, high: int | None, place: str) -> int:
         """The number, or a problem when it is out of its bounds."""
-        number = value if type(value) is int else low
         if number < low or (high is not None and number > high):
             bounds = f"at least {low}" if high is None else f"{low} to {high}"
             limits: dict[str, object] = {"minimum": low} if high is None else {"minimum": low, "maximum": high}
@@ -150,6 +171,17 @@ class HandoffInputReader(ProblemCollector):
 
 def _guidance(problem: Problem) -> dict[str, object]:
     return {key: value for key, value in problem.details.items() if key != "missing"}
+
+
+def decoded_text(value: Json, kind: type) -> Json:
+    """The object or list that a JSON text holds, because some clients send it so; else the value as it is."""
+    if type(value) is not str or not value.lstrip().startswith(_OPENING[kind]):
+        return value
+    try:
+        decoded = parse(value.encode()).value
+    except JsonRefused:
+        return value
+    return decoded if type(decoded) is kind else value
 
 
 def _type_of(value: object) -> str:
@@ -250,17 +282,15 @@ class _Reader(HandoffInputReader):
         return name
 
     def _tags(self, entry: dict[str, Json]) -> tuple[str, ...]:
-        tags = self.of_type(entry.get("tags", []), list, "document.tags") or []
-        return tuple(self.of_type(tag, str, f"document.tags[{n}]") or "" for n, tag in enumerate(tags))
+        return tuple(self.of_type(tag, str, place) or "" for tag, place in self.entries(entry, "tags", "document."))
 
     def _ttl(self, entry: dict[str, Json]) -> int | None:
-        minutes = entry.get("ttl_minutes")
-        if minutes is None or self.of_type(minutes, int, "document.ttl_minutes") is None:
-            return None
-        return self.within(minutes, 1, MAX_TTL_MINUTES, "document.ttl_minutes")
+        value, place = entry.get("ttl_minutes"), "document.ttl_minutes"
+        minutes = None if value is None else self.integer(value, place)
+        return None if minutes is None else self.within(minutes, 1, MAX_TTL_MINUTES, place)
 
     def _status(self, entry: dict[str, Json]) -> Status:
-        text = self.of_type(entry.get("status", "draft"), str, "document.status")
+        text = self.text(entry, "status", "document.")
         status = None if text is None else _STATUS.get(text.strip().lower())
         if text is not None and status is None:
             self.note("document.status", f"is none of {', '.join(_STATUS)}: {quote_short(text)}", allowed=[*_STATUS])
@@ -268,7 +298,7 @@ class _Reader(HandoffInputReader):
 
     def _key(self, entry: dict[str, Json], at: str) -> str:
         key = self.required_text(entry, "key", at).strip()
-        if "key" in entry and type(entry["key"]) is str and _KEY.fullmatch(key) is None:
+        if type(entry.get("key")) is str and _KEY.fullmatch(key) is None:
             form = "2 to 64 of a-z, 0-9, '_' and '-', the first a letter or digit"
             self.note(f"{at}key", f"must be {form}: {quote_short(key)}", pattern=f"^{_KEY.pattern}$")
         return key
@@ -295,14 +325,15 @@ class _Reader(HandoffInputReader):
         return ranges[-1] if ranges else LineRange(start=1, end=1)
 
     def _range(self, ends: list[Json], places: tuple[str, str]) -> LineRange:
-        for number, place in zip(ends, places, strict=True):
-            if number is None:
+        numbers: list[int] = []
+        for value, place in zip(ends, places, strict=True):
+            if value is None:
                 self.note_missing(place)
-            elif self.of_type(number, int, place) is not None:
-                self.within(number, 1, None, place)
-        start, end = (end if type(end) is int else 1 for end in ends)
-        if not all(type(end) is int and end >= 1 for end in ends):
+            elif (number := self.integer(value, place)) is not None and self.within(number, 1, None, place) >= 1:
+                numbers.append(number)
+        if len(numbers) != len(ends):
             return LineRange(start=1, end=1)
+        start, end = numbers
         if end < start:
             self.note(places[1], f"must not be before the first line, {start}", minimum=start)
         elif end - start >= MAX_SPAN:

@@ -1,11 +1,11 @@
 """Renders one page of a pack as markdown and as data: the LEGEND, the summary, and some chunks.
 
-A chunk is a ref, a diagram, or the text of a section that has neither. It reads no file and no clock: the caller hands
-in `locate`, which is called at most once for each ref, and only for refs that are shown or whose text must be searched.
+A chunk is a ref, a diagram, or the text of a section that has neither. Risks, stale refs and the verdict are those of
+the whole pack on every page. It reads no file and no clock: the caller hands in `locate`, which is called once for each
+ref.
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Literal
 
 from contextplane.handoff.finalize import verdict
@@ -169,18 +169,18 @@ def _language(ref: Ref) -> str:
 
 
 class ChunkSearch:
-    """Searches the chunks of one pack for a text, ignoring case, each as a page would show it alone.
+    """Searches the chunks of one pack for a text, ignoring case, each as a reviewer's page shows it.
 
-    The head of a section is rendered once for all its chunks.
+    So every profile finds the same. Code is also searched without its line numbers. The head of a section is rendered
+    once for all its chunks.
     """
 
-    def __init__(self, contains: str, *, compact: bool) -> None:
+    def __init__(self, contains: str) -> None:
         self._needle = contains.casefold()
-        self._compact = compact
         self._heads: dict[str, str] = {}
 
-    def matches(self, chunk: Chunk, locate: Callable[[], LocatedRef | None]) -> bool:
-        """Whether the chunk contains the text. `locate` is called only if its fixed text does not decide."""
+    def matches(self, chunk: Chunk, located: LocatedRef | None) -> bool:
+        """Whether the chunk contains the text. `located`: the lines of its ref."""
         head = self._head(chunk.section)
         if self._needle in head:
             return True
@@ -188,10 +188,10 @@ class ChunkSearch:
         first, *others = (part.casefold() for part in fixed_text(chunk))
         if self._needle in edge + first or any(self._needle in other for other in others):
             return True
-        if chunk.ref is None:
+        if located is None:
             return False
-        rendered = group_heading(chunk) + render_chunk(chunk, locate(), compact=self._compact)
-        return self._needle in edge + rendered.casefold()
+        rendered = group_heading(chunk) + render_chunk(chunk, located, compact=False)
+        return self._needle in edge + rendered.casefold() or self._needle in "\n".join(located.code).casefold()
 
     def _head(self, section: Section) -> str:
         if section.key not in self._heads:
@@ -216,16 +216,16 @@ class RenderedPage(Value, frozen=True):
 
 
 class _Page(Value, frozen=True):
-    """The chunks of a page with the lines of their refs, and its place among all that match."""
+    """The chunks of a page with the lines of their refs, and its place among all that match.
+
+    `stale`: the keys of the stale refs of the whole pack.
+    """
 
     shown: tuple[tuple[Chunk, LocatedRef | None], ...]
+    stale: tuple[str, ...]
     offset: int
     total: int
     token: str | None
-
-    @property
-    def stale(self) -> list[str]:
-        return [chunk.ref.key for chunk, located in self.shown if chunk.ref and located and located.stale]
 
 
 class _Facts(Value, frozen=True):
@@ -256,7 +256,7 @@ def render_page(  # noqa: PLR0913  all that a page depends on is handed in
         fresh=fresh,
         selected_by=selected_by,
         verdict=verdict(pack),
-        risks=[*_page_risks(page, fresh), *pack_signals.risks][:most],
+        risks=[*_state_risks(page.stale, fresh), *pack_signals.risks][:most],
         gaps=[*pack_signals.gaps, *(_PARTIAL if query.compact and page.token else ())][:most],
     )
     legend = "".join(f"- {name}: {value}\n" for name, value in _legend(pack, query, page, facts))
@@ -269,23 +269,16 @@ def render_page(  # noqa: PLR0913  all that a page depends on is handed in
 
 
 def _page(pack: HandoffPack, query: PageQuery, *, locate: Locate, token: Callable[[int], str]) -> _Page:
-    located: dict[int, LocatedRef] = {}
-    all_chunks = chunks(pack)
-
-    def locate_once(at: int) -> LocatedRef | None:
-        ref = all_chunks[at].ref
-        if ref is not None and at not in located:
-            located[at] = locate(ref)
-        return located.get(at)
-
-    matching = list(range(len(all_chunks)))
+    located = [(chunk, locate(chunk.ref) if chunk.ref else None) for chunk in chunks(pack)]
+    matching = located
     if query.contains:
-        search = ChunkSearch(query.contains, compact=query.compact)
-        matching = [at for at in matching if search.matches(all_chunks[at], partial(locate_once, at))]
+        search = ChunkSearch(query.contains)
+        matching = [(chunk, lines) for chunk, lines in located if search.matches(chunk, lines)]
     start = min(query.offset, len(matching))
     end = len(matching) if query.most is None else min(start + query.most, len(matching))
     return _Page(
-        shown=tuple((all_chunks[at], locate_once(at)) for at in matching[start:end]),
+        shown=tuple(matching[start:end]),
+        stale=tuple(chunk.ref.key for chunk, lines in located if chunk.ref and lines and lines.stale),
         offset=start,
         total=len(matching),
         token=token(end) if end < len(matching) else None,
@@ -372,11 +365,12 @@ def _scope(pack: HandoffPack) -> str:
     return one_line(pack.brief or "") or scope
 
 
-def _page_risks(page: _Page, fresh: PackFreshness) -> Iterator[str]:
+def _state_risks(stale: tuple[str, ...], fresh: PackFreshness) -> Iterator[str]:
     if fresh.warning:
         yield f"freshness: {fresh.warning}"
-    if page.stale:
-        yield f"stale refs: {', '.join(map(one_line, page.stale[:_SIGNALS]))}"
+    if stale:
+        more = f" and {len(stale) - _SIGNALS} more" if len(stale) > _SIGNALS else ""
+        yield f"stale refs: {', '.join(map(one_line, stale[:_SIGNALS]))}{more}"
 
 
 def _content(page: _Page, *, compact: bool) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """The arguments of both tools, read strictly.
 
 A mistyped, unknown or misplaced argument is refused, never ignored. Null counts as left out for every argument that the
-schema names, because many clients send it so. `validate_only` decides whether something is stored, and must be true or
-false when it is there. Any other name is refused, null or not. A call of an earlier version of the contract is refused
-with its new form, so that a client can correct itself.
+schema names, and so does false for a flag: the strict mode of OpenAI makes a model send every argument. Any other name
+is refused, null or not. A call of an earlier version of the contract is refused with its new form, so that a client can
+correct itself.
 """
 
 from collections.abc import Mapping
@@ -187,13 +187,16 @@ FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
         "delete": ("action", *_IDENTITY),
     },
     "output": {
-        "list": _LIST,
-        "read": ("action", *_IDENTITY, "status", "freshness", "profile", "contains", "page_token", "limit", "offset"),
+        "list": (*_LIST, "structured"),
+        "read": (
+            *("action", *_IDENTITY, "status", "freshness", "profile", "contains", "page_token", "limit", "offset"),
+            "structured",
+        ),
     },
 }
 """The arguments of each action of each tool."""
 
-_DECIDING = "validate_only"
+_FLAGS = ("validate_only", "structured")
 _ALIAS = "identifier"  # of `write`: an undocumented argument of the reference server
 
 _SHOWN = 60
@@ -232,7 +235,8 @@ class Arguments(HandoffInputReader):
         allowed = FIELDS[self.tool][self.action]
         elsewhere = {name for fields in FIELDS[self.tool].values() for name in fields}
         for name in sorted(self._values.keys() - {*allowed, *((_ALIAS,) if self.action == "write" else ())}):
-            if name in elsewhere and name != _DECIDING and self._values[name] is None:
+            value = self._values[name]
+            if name in elsewhere and (value is None or (value is False and name in _FLAGS)):
                 continue
             near = closest_name(name, allowed)
             what = f"is no argument of action {self.action!r}" if name in elsewhere else "is not known"
@@ -259,13 +263,13 @@ class Arguments(HandoffInputReader):
 
     def number(self, name: str, *, low: int, high: int | None = None) -> int | None:
         value = self._values.get(name)
-        if value is None or self.of_type(value, int, name) is None:
-            return None
-        return self.within(value, low, high, name)
+        number = None if value is None else self.integer(value, name)
+        return None if number is None else self.within(number, low, high, name)
 
     def flag(self, name: str) -> bool:
         """A boolean, false when the argument is left out."""
-        return name in self._values and self.of_type(self._values[name], bool, name) is True
+        value = self._values.get(name)
+        return value is not None and self.of_type(value, bool, name) is True
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str | None:
         value = self.words(name)

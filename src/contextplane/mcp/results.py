@@ -1,7 +1,8 @@
-"""Results of tools: a text and the same as structured content; errors in the form that clients know.
+"""Results of tools: a text, structured content where it is asked for, and errors as clients know them.
 
-The text has a limit, and the whole encoded answer another one. Before that is exceeded, the parts of the structured
-content that only repeat the text are left out, and `left_out` names them.
+Many clients show a model the structured content in place of the text, so the answer of `output` has none by default:
+markdown as JSON is longer, and harder to read. The text has a limit, and the whole encoded answer another one. Before
+that is exceeded, the structured content is left out, and `left_out` says so.
 """
 
 import msgspec
@@ -25,37 +26,36 @@ _SHOWN = 200
 
 
 class Answer(Value, frozen=True):
-    """The text of a result, and its structured content as JSON. `shorter`: the same with less repetition."""
+    """The text of a result, and its structured content as JSON.
+
+    `shorter` takes the place of structured content that is too large.
+    """
 
     text: str
-    structured: bytes
-    shorter: tuple[bytes, ...] = ()
+    structured: bytes | None = None
+    shorter: bytes | None = None
     is_error: bool = False
 
 
 def json_answer(action: str, payload: object) -> Answer:
     """The answer of `input`: compact JSON with sorted keys, and the same as structured content."""
     data = SORTED.encode({"action": action, "payload": payload})
-    return Answer(text=data.decode(), structured=data, shorter=(_without(action, "payload"),))
+    return Answer(text=data.decode(), structured=data, shorter=_without_payload(action))
 
 
-def markdown_answer(text: str, action: str, payload: object) -> Answer:
-    """The answer of `output`: the text is markdown and nothing else.
-
-    Some clients show a model the structured content alone, so the markdown is in it as well.
-    """
-    structured = SORTED.encode({"action": action, "markdown": text, "payload": payload})
-    shorter: tuple[bytes, ...] = ()
-    if _may_pass(text, structured):
-        shorter = (_without(action, "markdown", payload=payload), _without(action, "markdown", "payload"))
-    return Answer(text=text, structured=structured, shorter=shorter)
+def markdown_answer(text: str, action: str, payload: object, *, structured: bool) -> Answer:
+    """The answer of `output`: markdown, and, if `structured`, the data as structured content."""
+    if not structured:
+        return Answer(text=text)
+    data = SORTED.encode({"action": action, "payload": payload})
+    return Answer(text=text, structured=data, shorter=_without_payload(action))
 
 
-def _without(action: str, *left_out: str, **members: object) -> bytes:
-    return SORTED.encode({"action": action, "left_out": left_out, **members})
+def _without_payload(action: str) -> bytes:
+    return SORTED.encode({"action": action, "left_out": ["payload"]})
 
 
-def error_answer(error: ContextPlaneError | OSError, request_id: str) -> Answer:
+def error_answer(error: ContextPlaneError | OSError, request_id: str, *, structured: bool) -> Answer:
     """An error in the form that clients know. One for invalid data always has details."""
     kind, code, message, details = _parts(error)
     answer: dict[str, object] = {
@@ -68,7 +68,7 @@ def error_answer(error: ContextPlaneError | OSError, request_id: str) -> Answer:
     if details:
         answer["details"] = details
     data = SORTED.encode(answer)
-    return Answer(text=data.decode(), structured=data, is_error=True)
+    return Answer(text=data.decode(), structured=data if structured else None, is_error=True)
 
 
 def _parts(error: ContextPlaneError | OSError) -> tuple[str, str, str, dict[str, object]]:
@@ -88,31 +88,31 @@ def _parts(error: ContextPlaneError | OSError) -> tuple[str, str, str, dict[str,
 
 def to_result(answer: Answer, request_id: str) -> dict[str, object]:
     """The result of `tools/call`. An answer that is too large becomes an error."""
-    if _may_pass(answer.text, answer.structured):
+    if _may_pass(answer):
         answer = _within(answer, request_id)
-    result: dict[str, object] = {
-        "content": [{"type": "text", "text": answer.text}],
-        "structuredContent": msgspec.Raw(answer.structured),
-    }
+    result: dict[str, object] = {"content": [{"type": "text", "text": answer.text}]}
+    if answer.structured is not None:
+        result["structuredContent"] = msgspec.Raw(answer.structured)
     return {**result, "isError": True} if answer.is_error else result
 
 
-def _may_pass(text: str, structured: bytes) -> bool:
+def _may_pass(answer: Answer) -> bool:
     """Whether the answer may exceed a limit, so that it is worth measuring. Most are far below."""
-    return len(text) * _WIDEST + len(structured) > MAX_TEXT
+    return len(answer.text) * _WIDEST + len(answer.structured or b"") > MAX_TEXT
 
 
 def _within(answer: Answer, request_id: str) -> Answer:
     """The answer with as much structured content as fits; an error if its text is too large."""
     size = len(answer.text.encode())
     room = MAX_ANSWER - len(SORTED.encode(answer.text))
-    fitting = next((data for data in (answer.structured, *answer.shorter) if len(data) <= room), None)
-    if fitting is not None and size <= MAX_TEXT:
-        return msgspec.structs.replace(answer, structured=fitting)
+    fits = len(answer.structured or b"") <= room
+    if size <= MAX_TEXT and (fits or answer.shorter is not None):
+        return answer if fits else msgspec.structs.replace(answer, structured=answer.shorter)
     details = {
         "size_bytes": size,
         "max_bytes": MAX_TEXT,
         "carried_out": not answer.is_error,
         "guidance": "to see the answer ask for less of it: limit, contains, another profile",
     }
-    return error_answer(HandoffInvalid("tool output too large", details=details), request_id)
+    refusal = HandoffInvalid("tool output too large", details=details)
+    return error_answer(refusal, request_id, structured=answer.structured is not None)

@@ -1,27 +1,33 @@
 """The two tools as `tools/list` describes them, with JSON Schemas of their arguments and answers.
 
-The reader in `handoff/document.py` decides what is valid; a test compares it with the schema. Top-level schemas are
-plain objects, because many clients accept nothing else.
+The reader in `handoff/document.py` decides what is valid; a test compares it with the schema. The schemas use the forms
+that every client maps to the dialect of its model:
+
+- a member has one `type`, or is `anyOf` of one type and null, with nothing beside it;
+- the values of an `enum` are texts;
+- `required` is only next to `properties`;
+- an input schema has no `additionalProperties` and no read-only members.
+
+So a schema permits more than the server accepts: an unknown member is refused by the server.
 """
 
 from typing import Any, TypeAlias
 
-from contextplane.app.handoff.contract import MAX_SPAN, MAX_TTL_MINUTES, NAME_BYTES, PATH_BYTES, READ_ONLY
+from contextplane.app.handoff.contract import MAX_SPAN, MAX_TTL_MINUTES, NAME_BYTES, PATH_BYTES
 
 __all__ = [
     "DOCUMENT",
     "ERROR",
     "FRESHNESS",
-    "ID_FORM",
     "LEFT_OUT",
     "PACK",
     "PACK_ROW",
     "STATUS",
     "TOOLS",
     "Schema",
-    "closed_object",
     "integer",
     "nullable",
+    "object_schema",
     "text",
 ]
 
@@ -29,7 +35,6 @@ Schema: TypeAlias = dict[str, Any]
 
 STATUS = ("draft", "finalized")
 FRESHNESS = ("fresh", "expiring_soon", "expired")
-ID_FORM = "^pk_[a-z2-7]{8}$"
 _KEY_FORM = r"^\s*[a-z0-9][a-z0-9_-]{1,63}\s*$"
 
 
@@ -37,16 +42,23 @@ def text(description: str, **more: object) -> Schema:
     return {"type": "string", "description": description, **more}
 
 
-def closed_object(properties: Schema, *, required: tuple[str, ...] = (), **more: object) -> Schema:
-    """The schema of an object with these members and no other."""
-    schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False, **more}
-    return {**schema, "required": list(required)} if required else schema
+def object_schema(
+    properties: Schema, description: str = "", *, required: tuple[str, ...] = (), closed: bool = False
+) -> Schema:
+    """The schema of an object with these members. `closed`: and no other, which only answers can promise."""
+    schema: Schema = {"type": "object", "properties": properties}
+    schema |= {"description": description} if description else {}
+    schema |= {"required": list(required)} if required else {}
+    return {**schema, "additionalProperties": False} if closed else schema
 
 
 def nullable(schema: Schema) -> Schema:
-    """The schema, or null, which counts as left out."""
-    choices = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
-    return {**schema, "type": [schema["type"], "null"], **choices}
+    """The schema, or null, which counts as left out.
+
+    Nothing stands beside `anyOf`, and the description is in its first branch: Vertex AI takes no other form, and
+    google-genai drops a description beside it.
+    """
+    return {"anyOf": [schema, {"type": "null"}]}
 
 
 def _nullable_text(description: str) -> Schema:
@@ -58,62 +70,55 @@ def integer(description: str, low: int, high: int | None = None) -> Schema:
     return schema if high is None else {**schema, "maximum": high}
 
 
+def _choice(choices: tuple[str, ...], description: str) -> Schema:
+    return nullable(text(description, enum=list(choices)))
+
+
 def _list(items: Schema, description: str) -> Schema:
     return {"type": "array", "items": items, "description": description}
 
 
 # --- documents --------------------------------------------------------------------------------------------------------
 
-_LINES = closed_object(
-    {"start": integer("First line.", 1), "end": integer("Last line, included.", 1)},
-    required=("start", "end"),
-    description="The same range in the form that get returns; instead of line_start and line_end.",
-)
 _KEY = text("2 to 64 of a-z 0-9 _ -, unique beside its siblings.", pattern=_KEY_FORM)
 
-_REF = closed_object(
+_REF = object_schema(
     {
         "key": _KEY,
-        "path": text(
-            f"File below the source root, such as src/app.py; relative, without '..', up to {PATH_BYTES} bytes.",
-            minLength=1,
-        ),
+        "path": text(f"File below the source root, such as src/app.py; without '..', up to {PATH_BYTES} bytes."),
         "line_start": nullable(integer("First line of the code, counted from 1.", 1)),
         "line_end": nullable(integer(f"Last line, included; at most {MAX_SPAN} lines.", 1)),
-        "lines": nullable(_LINES),
         "title": _nullable_text("What is there."),
         "why": _nullable_text("Why it matters."),
         "group": _nullable_text("Refs of one group are shown together."),
-        "anchor": {"description": "Read-only, from get; ignored.", "readOnly": True},
     },
+    "A finding's place in the code: key, path, line_start and line_end (or lines, as get returns them).",
     required=("key", "path"),
-    anyOf=[{"required": ["line_start", "line_end"]}, {"required": ["lines"]}],
-    description="A finding's place in the code: key, path and lines.",
 )
-_DIAGRAM = closed_object(
+_DIAGRAM = object_schema(
     {
         "key": _KEY,
         "title": text("Its heading."),
         "mermaid": text("The drawing, in mermaid."),
         "why": _nullable_text("Why it matters."),
     },
+    "A mermaid drawing.",
     required=("key", "title", "mermaid"),
-    description="A mermaid drawing.",
 )
-_SECTION = closed_object(
+_SECTION = object_schema(
     {
         "key": {**_KEY, "description": "2 to 64 of a-z 0-9 _ -, unique. Finalizing needs scope, findings and qa."},
         "title": text("Its heading; may be empty."),
         "description": _nullable_text("Free markdown."),
-        "refs": nullable(_list(_REF, "Places in the code.")),
-        "diagrams": nullable(_list(_DIAGRAM, "Drawings.")),
+        "refs": _list(_REF, "Places in the code."),
+        "diagrams": _list(_DIAGRAM, "Drawings."),
     },
+    "One part of the pack.",
     required=("key", "title"),
-    description="One part of the pack.",
 )
 _low, _high = NAME_BYTES
 
-DOCUMENT: Schema = closed_object(
+DOCUMENT: Schema = object_schema(
     {
         "name": _nullable_text(
             f"A name to find it by, {_low} to {_high} bytes, unique, not like an id; cannot be changed."
@@ -128,17 +133,15 @@ DOCUMENT: Schema = closed_object(
                 MAX_TTL_MINUTES,
             )
         ),
-        "status": {
-            "type": "string",
-            "enum": list(STATUS),
-            "description": "draft when omitted. finalized needs scope and findings with content, a section qa with a "
-            "verdict ('verdict: pass'), and refs that lead to existing lines.",
-        },
+        "status": text(
+            "draft when omitted. finalized needs scope and findings with content, a section qa with a verdict "
+            "('verdict: pass'), and refs that lead to existing lines.",
+            enum=list(STATUS),
+        ),
         "sections": _list(_SECTION, "The content, all of it: a write replaces the whole pack."),
-        **{name: {"description": "Read-only, from an answer; ignored.", "readOnly": True} for name in READ_ONLY},
     },
+    "The whole content of the pack. What get or write returned can be sent back as it is.",
     required=("sections",),
-    description="The whole content of the pack. What get or write returned can be sent back as it is.",
 )
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -151,53 +154,63 @@ _TIMES = {
     "freshness_state": {"type": "string", "enum": list(FRESHNESS)},
 }
 
-PACK_ROW: Schema = {
-    "type": "object",
-    "properties": {
-        "id": {"type": ["string", "null"]},
-        "name": {"type": ["string", "null"]},
-        "title": {"type": ["string", "null"]},
+_NULLABLE: Schema = nullable({"type": "string"})
+
+PACK_ROW: Schema = object_schema(
+    {
+        "id": _NULLABLE,
+        "name": _NULLABLE,
+        "title": _NULLABLE,
         "status": {"type": "string", "enum": list(STATUS)},
         "revision": {"type": "integer", "minimum": 1},
         "updated_at": text("RFC 3339, UTC."),
         **_TIMES,
     },
-    "required": ["id", "name", "title", "status", "revision", "updated_at", "expires_at"],
-}
+    required=("id", "name", "title", "status", "revision", "updated_at", "expires_at"),
+)
 
-PACK: Schema = {
-    "type": "object",
-    "properties": {
+_PLACE = {"section_key": text("Its section."), "ref_key": text("The ref.")}
+
+PACK: Schema = object_schema(
+    {
         **PACK_ROW["properties"],
         "schema_version": {"type": "integer"},
-        "brief": {"type": ["string", "null"]},
+        "brief": _NULLABLE,
         "tags": {"type": "array", "items": {"type": "string"}},
         "created_at": text("RFC 3339, UTC."),
-        "sections": {"type": "array", "items": {"type": "object", "required": ["key", "title", "refs", "diagrams"]}},
-        "digest": text("SHA-256 of the stored revision."),
-        "validated_only": {"const": True, "description": "Nothing was stored; a new pack has no id."},
-        "moved_refs": _list({"type": "object"}, "Refs whose lines stand elsewhere now."),
-        "unanchored_refs": _list(
-            closed_object(
-                {"section_key": text("Its section."), "ref_key": text("The ref."), "reason": text("Why.")},
-                required=("section_key", "ref_key", "reason"),
+        "sections": _list(
+            object_schema(
+                {
+                    "key": text("Its key."),
+                    "title": text("Its heading."),
+                    "refs": _list(object_schema({"key": text("Its key.")}), "As they were written."),
+                    "diagrams": _list(object_schema({"key": text("Its key.")}), "As they were written."),
+                },
+                required=("key", "title", "refs", "diagrams"),
             ),
+            "The content.",
+        ),
+        "digest": text("SHA-256 of the stored revision."),
+        "validated_only": {"type": "boolean", "description": "True: nothing was stored; a new pack has no id."},
+        "moved_refs": _list(object_schema(_PLACE), "Refs whose lines stand elsewhere now."),
+        "unanchored_refs": _list(
+            object_schema({**_PLACE, "reason": text("Why.")}, required=("section_key", "ref_key", "reason")),
             "Refs of a draft whose lines are not there: they cannot be followed when the code changes.",
         ),
     },
-    "required": [*PACK_ROW["required"], "schema_version", "brief", "tags", "created_at", "sections"],
-}
+    required=(*PACK_ROW["required"], "schema_version", "brief", "tags", "created_at", "sections"),
+)
 
 LEFT_OUT: Schema = _list(
     {"type": "string"}, "There when the answer would be too large: what is only in the text content."
 )
 
 ERROR: Schema = {
-    "error": {"const": True, "description": "There when the call failed."},
+    "error": {"type": "boolean", "description": "True, and only there, when the call failed."},
     "kind": text("validation, not_found, conflict, invalid_state, io_error, ..."),
     "code": text("invalid_data, not_found, ambiguous, revision_conflict, finalize_validation, ..."),
     "message": text("For people."),
-    "request_id": {"type": ["string", "null"]},
+    "request_id": _NULLABLE,
     "details": {"type": "object", "description": "Guidance for machines: what was wrong, what is allowed instead."},
 }
 
@@ -210,10 +223,6 @@ _IDENTITY = {
 }
 
 
-def _choice(choices: tuple[str, ...], description: str) -> Schema:
-    return nullable(text(description, enum=list(choices)))
-
-
 _FILTER = {
     "status": _choice(STATUS, "list: only packs of this status."),
     "freshness": _choice(
@@ -221,8 +230,12 @@ _FILTER = {
         "list: only packs in this state; expired ones are hidden unless asked for. get, read: refuse a pack in another "
         "state.",
     ),
-    "query": nullable(text("list: a text that title, name or brief contains, whatever its case.")),
+    "query": nullable(text("list: a text that title, name, brief or tags contain, in any case.")),
 }
+
+
+def _flag(description: str) -> Schema:
+    return nullable({"type": "boolean", "description": description})
 
 
 def _number(description: str, low: int, high: int | None = None) -> Schema:
@@ -242,13 +255,13 @@ INPUT: dict[str, Any] = {
         '"title":"Findings","refs":[{"key":"token-check","path":"src/auth.py","line_start":10,'
         '"line_end":24,"why":"expiry is ignored"}]}]}}'
     ),
-    "inputSchema": closed_object(
+    "inputSchema": object_schema(
         {
             "action": _choice(("list", "get", "write", "ttl", "delete"), "What to do; list when omitted."),
             **_IDENTITY,
             "document": nullable(DOCUMENT),
             "expected_revision": _number("write (update) and ttl: the revision that you read. Required there.", 1),
-            "validate_only": {"type": "boolean", "description": "write: check everything, store nothing."},
+            "validate_only": _flag("write: check everything, store nothing."),
             "ttl_minutes": _number("ttl: the new lifetime, from now.", 1, MAX_TTL_MINUTES),
             "extend_minutes": _number("ttl: added to the deadline.", 1, MAX_TTL_MINUTES),
             **_FILTER,
@@ -256,34 +269,38 @@ INPUT: dict[str, Any] = {
             "offset": _number("list: leave out so many first.", 0),
         }
     ),
-    "outputSchema": closed_object(
+    "outputSchema": object_schema(
         {
             "action": text("What was done."),
             "payload": {
-                "description": "get, write and ttl: the pack. list and delete: as named.",
                 "anyOf": [
                     PACK,
-                    closed_object(
+                    object_schema(
                         {
                             "count": {"type": "integer", "description": "How many are here."},
                             "total": {"type": "integer", "description": "How many there are."},
                             "packs": {"type": "array", "items": PACK_ROW},
                         },
                         required=("count", "total", "packs"),
+                        closed=True,
                     ),
-                    closed_object(
-                        {"id": text("The pack."), "deleted": {"type": "boolean"}}, required=("id", "deleted")
+                    object_schema(
+                        {"id": text("The pack."), "deleted": {"type": "boolean"}},
+                        required=("id", "deleted"),
+                        closed=True,
                     ),
                 ],
             },
             "left_out": LEFT_OUT,
             **ERROR,
-        }
+        },
+        closed=True,
     ),
     "annotations": {
         "title": "Write and manage handoff packs",
         "readOnlyHint": False,
-        "destructiveHint": True,
+        # A write adds a revision, and a deleted pack stays readable until it is collected: nothing is destroyed.
+        "destructiveHint": False,
         "idempotentHint": False,
         "openWorldHint": False,
     },
@@ -297,7 +314,7 @@ OUTPUT: dict[str, Any] = {
         "profile orchestrator (default, 6 chunks) and executor (12) are compact, reviewer has all, with the code. "
         "The LEGEND tells has_more and next_page_token; send that as page_token for the next page."
     ),
-    "inputSchema": closed_object(
+    "inputSchema": object_schema(
         {
             "action": _choice(("list", "read"), "What to do; when omitted, read if id or name is given, else list."),
             **_IDENTITY,
@@ -308,15 +325,7 @@ OUTPUT: dict[str, Any] = {
             "page_token": nullable(text("read: next_page_token of the page before; for the first page leave it out.")),
             "limit": _number("read: at most so many chunks, at least 1. list: at most so many packs, at least 0.", 0),
             "offset": _number("Leave out so many first; not together with page_token.", 0),
-        }
-    ),
-    "outputSchema": closed_object(
-        {
-            "action": text("What was done."),
-            "markdown": text("The text content once more."),
-            "payload": {"type": "object", "description": "read: the LEGEND and the chunks; list: the packs."},
-            "left_out": LEFT_OUT,
-            **ERROR,
+            "structured": _flag("Return the data beside the text, as structured content. For programs."),
         }
     ),
     "annotations": {

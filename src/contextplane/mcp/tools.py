@@ -15,6 +15,7 @@ from contextplane.app.handoff.contract import (
     HandoffInvalid,
     HandoffRefusal,
     HandoffStateMismatch,
+    decoded_text,
     freshness,
     read_document,
 )
@@ -182,13 +183,13 @@ def _list_page(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
 
     status, fresh, query = arguments.status(), arguments.freshness(), arguments.words("query")
     limit, offset = arguments.number("limit", low=0), arguments.number("offset", low=0)
+    structured = arguments.flag("structured")
     arguments.raise_problems()
     page = handoffs.pack_reader.list(status=status, freshness=fresh, query=query, limit=limit, offset=offset or 0)
     now = handoffs.now()
     packs = [row_payload(row, now) for row in page.rows]
-    return markdown_answer(
-        list_markdown(page.rows, now), "list", {"count": len(packs), "total": page.total, "packs": packs}
-    )
+    data = {"count": len(packs), "total": page.total, "packs": packs}
+    return markdown_answer(list_markdown(page.rows, now), "list", data, structured=structured)
 
 
 def _read(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
@@ -203,13 +204,13 @@ def _read(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
         contains=arguments.words("contains"),
         status=arguments.status(),
     )
-    expected = arguments.freshness()
+    expected, structured = arguments.freshness(), arguments.flag("structured")
     arguments.raise_problems()
     selected = handoffs.pack_reader.get(identity)
     require_freshness(selected.pack, expected, handoffs.now())
     query = page_query(handoffs, selected, page_arguments, token)
     page = render_selected(handoffs, selected, query)
-    return markdown_answer(page.text, "read", page.structured)
+    return markdown_answer(page.text, "read", page.structured, structured=structured)
 
 
 # --- tools/call -------------------------------------------------------------------------------------------------------
@@ -219,20 +220,22 @@ _TOOLS = ("input", "output")
 
 def call(request: Request, *, handoffs: "Callable[[], HandoffSession]", close_store: "Callable[[], None]") -> object:
     """The result of one call. `handoffs` opens the store; `close_store` makes the next call open it again."""
-    name, arguments = request.params.get("name"), request.params.get("arguments")
+    name, arguments = request.params.get("name"), decoded_text(request.params.get("arguments"), dict)
     if name not in _TOOLS:
         raise RequestRefused(
             f"invalid params: unknown tool {str(name)[:80]!r}", number=INVALID_PARAMS, data={"tools": [*_TOOLS]}
         )
     if arguments is not None and type(arguments) is not dict:
         raise RequestRefused("invalid params: arguments must be an object", number=INVALID_PARAMS)
+    values = arguments or {}
+    structured = name == "input" or values.get("structured") is True
     try:
-        answer = _call(str(name), arguments or {}, handoffs)
+        answer = _call(str(name), values, handoffs)
     except HandoffRefusal as error:
-        answer = error_answer(error, request.name)
+        answer = error_answer(error, request.name, structured=structured)
     except (ContextPlaneError, OSError) as error:
         close_store()
-        answer = error_answer(error, request.name)
+        answer = error_answer(error, request.name, structured=structured)
     return to_result(answer, request.name)
 
 

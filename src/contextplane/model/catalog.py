@@ -12,6 +12,8 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from contextplane.model.handoff import HandoffPack, Status
 
 __all__ = [
@@ -193,10 +195,10 @@ class HandoffRow(Value, frozen=True):
     updated: Timestamp
     expires: Timestamp
 
-    @property
-    def searched(self) -> str:
-        """The text that a query is searched in: title, name and brief, joined, with their case folded."""
-        return f"{self.title or ''} {self.name or ''} {self.brief or ''}".casefold()
+    def searched_text(self, tags: "Sequence[str]" = ()) -> str:
+        """The text that a query is searched in: title, name, brief and tags, joined, with their case folded."""
+        words = " ".join(tags)[:_MAX_INDEXED_TEXT]
+        return " ".join([self.title or "", self.name or "", self.brief or "", *([words] if words else [])]).casefold()
 
     @classmethod
     def of(cls, pack: "HandoffPack", digest: Digest) -> "HandoffRow":
@@ -217,8 +219,8 @@ class HandoffRow(Value, frozen=True):
 class HandoffFilter(Value, frozen=True):
     """Which handoff packs are listed. A field that is None does not filter.
 
-    `after` and `until` bound the deadline: after < expires <= until. `query` is a part of "title name brief"; case does
-    not matter.
+    `after` and `until` bound the deadline: after < expires <= until. `query` is a part of "title name brief tags"; case
+    does not matter.
     """
 
     status: "Status | None" = None

@@ -216,8 +216,8 @@ class HandoffIndexView(Protocol):
 class HandoffIndex(HandoffIndexView, Protocol):
     """Writes the index of handoff packs."""
 
-    def put(self, row: HandoffRow) -> None:
-        """Record the newest revision of a pack."""
+    def put(self, row: HandoffRow, *, tags: Sequence[str] = ()) -> None:
+        """Record the newest revision of a pack. A query finds its `tags`, too."""
         ...
 
     def remove(self, handoff_id: HandoffId) -> None: ...

@@ -386,9 +386,10 @@ def audit(inputs: AuditInputs) -> AuditResult:
     # (6) the checkpoints, (7) and the newest of them
     newest, doubtful = checkpoints.compare(trees, events.times)
     with problems.collect(LOG):
-        if newest is not None or not doubtful:
-            check_continuity(streams, view.marks, newest, inputs.seen)
-            doubtful = doubtful or report_unlogged_keyring(trees.ends.get(STREAM), newest, keys, problems)
+        # Without a trusted one it is the log as it is that must continue what was seen: a new checkpoint would sign it.
+        unsigned = trees.unsigned_checkpoint(keys, inputs.seen) if newest is None and doubtful else None
+        check_continuity(streams, view.marks, newest or unsigned, inputs.seen)
+        doubtful = doubtful or report_unlogged_keyring(trees.ends.get(STREAM), newest, keys, problems)
     renewable = doubtful and problems.damage == 1
     # (8) the cosignatures, (9) and the objects
     audit_cosignatures(streams, keyrings, check, problems)

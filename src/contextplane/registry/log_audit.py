@@ -30,6 +30,7 @@ from contextplane.registry.streams import (
 from contextplane.trust.checkpoint import (
     Checkpoint,
     CheckpointInvalid,
+    KeyringPosition,
     LogRewritten,
     LogRolledBack,
     LogTruncated,
@@ -39,6 +40,7 @@ from contextplane.trust.checkpoint import (
 from contextplane.trust.clock import LAST_MOMENT
 from contextplane.trust.cosignature import CosignatureInvalid
 from contextplane.trust.errors import ClockWentBackwards
+from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
 from contextplane.trust.merkle import Frontier, TreeDamaged, leaf_hash, level_name
 from contextplane.trust.merkle_log import (
@@ -124,6 +126,18 @@ class TreeAudit:
         if self._sealed is None:
             return first_format_root(self.ends)
         return self._tree.save(self._nodes)
+
+    def unsigned_checkpoint(self, keys: TrustedKeys, seen: Checkpoint | None) -> VerifiedCheckpoint:
+        """What a checkpoint of this log would say under a keyring, at the time of what was seen."""
+        checkpoint = Checkpoint(
+            origin=keys.origin,
+            size=self.size,
+            root=self._frontier.root,
+            time=None if seen is None else seen.time,
+            heads=self.heads,
+            keyring=None if self._sealed is None else KeyringPosition(seq=keys.seq, head=keys.head),
+        )
+        return VerifiedCheckpoint(checkpoint=checkpoint, note=b"")
 
     def add(self, body: bytes, entry: LogEntry | None) -> bool:
         """Add an entry of the log; None if it could not be read. Returns whether it counts."""

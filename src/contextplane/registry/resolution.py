@@ -10,7 +10,9 @@ The cache returns a resolution within the `ttl_seconds` of its pack. Within that
 - without it, nothing is read: later changes take effect when the time is over, at the latest.
 
 A refusal is never cached, and removes the cached result. The bytes behind a name never change, so the TTL only decides
-how soon a new state is seen. The clock is an argument.
+how soon a new state is seen. No resolution outlives the age that its checkpoint may have, so that a frozen registry is
+refused with a cache as it is without one. If the same entries are signed again, the state stays the same, and the
+resolution is made again when the old checkpoint is too old. The clock is an argument.
 """
 
 from collections.abc import Callable, Iterable
@@ -127,6 +129,7 @@ class Resolution(Value, frozen=True):
 
     `value`: the view as a plain document. `parts`: the origins of each decision, plan and intent. `applied`: the
     changes by overlays. `judged`: the keys of publications that were judged for it, for the client to remember.
+    `fresh_until`: the first moment at which its checkpoint is too old for new traffic; None: no age is too high.
     """
 
     packs: tuple[ResolvedDocument, ...]
@@ -138,6 +141,7 @@ class Resolution(Value, frozen=True):
     applied: tuple[AppliedChange, ...]
     proof: Proof
     judged: tuple[str, ...] = ()
+    fresh_until: Timestamp | None = None
 
     @property
     def lineage(self) -> tuple[ResolvedDocument, ...]:
@@ -323,6 +327,7 @@ class ResolutionCache:
         self._entries.pop(request, None)
         fresh, of_state = resolve()
         until = Timestamp(seconds=now.seconds + fresh.ttl_seconds, nanos=now.nanos)
+        until = until if fresh.fresh_until is None else min(until, fresh.fresh_until)
         while len(self._entries) >= self._capacity:
             self._entries.pop(next(iter(self._entries)), None)
         self._entries[request] = _CacheEntry(resolution=fresh, state=of_state, since=now, until=until)

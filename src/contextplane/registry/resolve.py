@@ -20,6 +20,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.artifact import Overlay
 from contextplane.model.context_pack import ContextPack
 from contextplane.model.ids import PackRef
+from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.model.value import Value
 from contextplane.registry.admit import AdmittedDocument, ArtifactMismatch, admit
 from contextplane.registry.claims import ClaimsJudgement
@@ -142,6 +143,8 @@ class _Resolver(Value, frozen=True):
         events = [event for document in (*documents, *overlays) for event in document.events] + [
             event for _, event in pins
         ]
+        max_age = self._max_age()
+        proof = self._proof(events, max_age)
         return Resolution(
             packs=tuple(document.resolved for document in documents),
             overlays=tuple(overlay.resolved for overlay in overlays),
@@ -150,8 +153,9 @@ class _Resolver(Value, frozen=True):
             intents=merged.intents,
             parts=merged.parts,
             applied=view.applied,
-            proof=self._proof(events),
+            proof=proof,
             judged=tuple(document.judged for document in (*documents, *overlays) if document.judged),
+            fresh_until=None if max_age is None else _first_stale_moment(proof.checkpoint, max_age),
         )
 
     @property
@@ -234,13 +238,13 @@ class _Resolver(Value, frozen=True):
             )
         return admitted
 
-    def _proof(self, events: list[VerifiedEvent]) -> Proof:
+    def _proof(self, events: list[VerifiedEvent], max_age: int | None) -> Proof:
         """(13) Prove that every event is in the log of the newest checkpoint, and refuse a stale checkpoint."""
         newest = self.snapshot.newest()
         if newest is None:
             raise CheckpointMissing("there is no checkpoint of the log", at=CHECKPOINTS)
-        environment = self._environment()
-        self._refuse_stale(newest, environment)
+        if max_age is not None:
+            self._refuse_stale(newest, max_age)
         self._refuse_unwitnessed(newest)
         seen, shown = self.context.seen, newest.checkpoint
         proof = () if seen is None or seen.size > shown.size else self.snapshot.consistency(seen.size, shown.size)
@@ -257,16 +261,20 @@ class _Resolver(Value, frozen=True):
         last = self.snapshot.last(environment_stream(self.request.environment)) if self.is_new else None
         return state if last is None else state.after_event(last)
 
-    def _refuse_stale(self, newest: VerifiedCheckpoint, environment: EnvironmentState) -> None:
-        """Refuse a checkpoint that is too old by what the environment allows, or by what the client asks for.
+    def _max_age(self) -> int | None:
+        """How many seconds old the checkpoint may be, by the environment or by the client; None: any age.
 
-        Where neither says an age, a protected environment allows the default. A checkpoint of the future is refused as
-        well: it would never be too old.
+        Where neither says an age, a protected environment allows the default.
         """
+        environment = self._environment()
         asked = [age for age in (environment.max_age, self.context.max_age) if age is not None]
         if not self.is_new or not (asked or environment.protected):
-            return
-        now, max_age = self.context.trust_context.now, min(asked, default=DEFAULT_MAX_AGE)
+            return None
+        return min(asked, default=DEFAULT_MAX_AGE)
+
+    def _refuse_stale(self, newest: VerifiedCheckpoint, max_age: int) -> None:
+        """Refuse a checkpoint that is too old, or of the future: that would never be too old."""
+        now = self.context.trust_context.now
         age = now.seconds - newest.time.seconds
         if -age > tolerated_lag(max_age):
             raise ClockWentBackwards(
@@ -290,6 +298,11 @@ class _Resolver(Value, frozen=True):
                 at=CHECKPOINTS,
                 hint="ask a witness to run 'ctx witness --key KEY'",
             )
+
+
+def _first_stale_moment(checkpoint: Checkpoint, max_age: int) -> Timestamp:
+    """The first moment at which a checkpoint is older than an age in whole seconds."""
+    return Timestamp(seconds=(checkpoint.time or NO_TIME).seconds + max_age + 1, nanos=0)
 
 
 def _not_pinned_error(ref: PackRef, environment: str, pin: Pin | None) -> NotPinned:

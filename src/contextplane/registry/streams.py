@@ -48,7 +48,6 @@ __all__ = [
     "names_stream",
     "origin_of",
     "pins_stream",
-    "predecessor",
     "version_stream",
     "versions_of",
 ]
@@ -146,9 +145,3 @@ def digests_of(streams: StreamNames) -> list[Digest]:
     """Every digest that has a stream. One whose events are all void was never recorded."""
     texts = (name.removeprefix(ARTIFACTS) for name in streams.names(ARTIFACTS))
     return [Digest(text) for text in texts if is_sha256(text)]
-
-
-def predecessor(streams: StreamNames, ref: PackRef) -> PackRef | None:
-    """The highest published version below a number: that of 1.0.1 is 1.0.0, even if 2.0.0 exists."""
-    below = [version for version in versions_of(streams, ref.pack_id) if version.release < ref.release]
-    return below[-1] if below else None

@@ -23,6 +23,7 @@ __all__ = [
     "ServingProblem",
     "VersionSummary",
     "artifact_history",
+    "concerns_version",
     "is_published",
     "layer_summaries",
     "list_pins",
@@ -159,14 +160,15 @@ def artifact_history(reader: RegistryReader, artifact: Candidate) -> tuple[Verif
     ref, document = artifact.ref, artifact.document
     base_id = document.base_pack_id if isinstance(document, Overlay) else ref.pack_id
     events = [*reader.history(artifact_stream(artifact.digest)), *reader.history(version_stream(ref))]
-    events += [event for event in reader.history(aliases_stream(ref.pack_id)) if _concerns(event, ref)]
+    events += [event for event in reader.history(aliases_stream(ref.pack_id)) if concerns_version(event, ref)]
     for name in reader.names(PINS):
         if name.endswith(f"/{base_id}"):
-            events += [event for event in reader.history(name) if _concerns(event, ref)]
+            events += [event for event in reader.history(name) if concerns_version(event, ref)]
     return tuple(sorted(events, key=lambda event: event.event.entry))
 
 
-def _concerns(event: VerifiedEvent, ref: PackRef) -> bool:
+def concerns_version(event: VerifiedEvent, ref: PackRef) -> bool:
+    """Whether a change of pins or aliases is about a version."""
     if isinstance(event.change, PinChange):
         return changed_ref(event.change) == ref
     return isinstance(event.change, AliasSet) and event.change.version == ref.version

@@ -17,11 +17,12 @@ from msgspec.structs import replace
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.catalog import Event, IndexedObject
+from contextplane.model.handoff import HANDOFF_REVISION, HANDOFFS
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView, Transaction, View
-from contextplane.ports.indexes import KindConflict
+from contextplane.ports.indexes import KindConflict, ObjectIndexView
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.ports.objects import ObjectNotFound
 from contextplane.registry.continuity import HeadsRewritten
@@ -56,6 +57,7 @@ from contextplane.registry.stream_reader import SubjectState
 from contextplane.registry.streams import CHECKPOINTS, LOG, PINS, REGISTRY, SUBJECTS
 from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.store.event_stream import stream_head
+from contextplane.store.find import PACKS
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.clock import next_event_time, seconds_behind
 from contextplane.trust.keyring import TrustedKeys
@@ -257,13 +259,30 @@ def _complete_change(change: Change, state: SubjectState, entry: int, at: str, b
 
 
 def rebuild_index(tx: Transaction, size_of: Callable[[Digest], int]) -> None:
-    """Rebuild the index from the streams. An unreadable event keeps nothing; an audit reports it."""
+    """Rebuild the index from the streams. An unreadable event keeps nothing; an audit reports it.
+
+    A kind that an object was recorded as before gives way, unless something else has just been rebuilt with it.
+    """
     for stream, change in _changes(tx.streams):
         with suppress(KindConflict):  # named as two kinds: `compare_objects` reports it
             for kind, digest in objects_of(stream, change):
+                recorded = tx.objects.lookup(digest)
+                if recorded is not None and recorded.kind != kind and _is_left_over(tx.objects, recorded):
+                    tx.objects.forget(digest)
                 tx.objects.record(IndexedObject(digest=digest, kind=kind, size=size_of(digest), traced=True))
             index_objects(tx.objects, stream, change)
     rebuild_heads(tx)
+
+
+def _is_left_over(index: ObjectIndexView, recorded: IndexedObject) -> bool:
+    """Whether nothing that was rebuilt so far says what an object is: its row is from before.
+
+    A rebuild traces what it records again: execution packs by their entries, and all that was a handoff revision.
+    """
+    if recorded.kind == HANDOFF_REVISION:
+        return not any(name.startswith(HANDOFFS) for name in index.referrers(recorded.digest))
+    is_pack = next(index.roots(PACKS + recorded.digest.hex), None) is not None
+    return not (recorded.traced or is_pack or index.targets(recorded.digest))
 
 
 def compare_objects(view: View) -> Iterator[tuple[str, str]]:

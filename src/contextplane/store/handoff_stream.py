@@ -74,7 +74,7 @@ def append_revision(
     tx.streams.append(stream, head, [Event(kind=kind, body=body)])
     record_revision(tx, digest, size)
     tx.objects.keep(root_name(pack.handoff_id, pack.revision), digest)
-    tx.handoffs.put(HandoffRow.of(pack, digest))
+    tx.handoffs.put(HandoffRow.of(pack, digest), tags=pack.tags)
 
 
 def record_revision(tx: Transaction, digest: Digest, size: int) -> None:

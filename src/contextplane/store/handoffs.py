@@ -87,9 +87,9 @@ def index_handoffs(tx: Transaction, objects: Objects) -> int:
         for name, digest in roots.items():
             tx.objects.keep(name, digest)
             _record(tx, digest, objects)
-        row = _row(tx, stream.id, stream.history, objects, before=before.get(stream.id))
+        row, tags = _row(tx, stream.id, stream.history, objects, before=before.get(stream.id))
         if row is not None:
-            tx.handoffs.put(row)
+            tx.handoffs.put(row, tags=tags)
     for name, _ in list(tx.objects.roots(HANDOFFS)):
         if not tx.streams.head(name.rpartition("/")[0]):
             tx.objects.release(name)
@@ -144,28 +144,28 @@ def _record(tx: Transaction, digest: Digest, objects: Objects) -> None:
 
 def _row(
     tx: Transaction, handoff_id: HandoffId, history: HandoffHistory, objects: Objects, *, before: HandoffRow | None
-) -> HandoffRow | None:
-    """The row of a pack that is not deleted.
+) -> tuple[HandoffRow | None, tuple[str, ...]]:
+    """The row of a pack that is not deleted, and its tags.
 
     When its newest revision cannot be read, it is made from `before` or from the newest readable revision.
     """
     newest = history.newest if history.alive else None
     if newest is None:
-        return None
+        return None, ()
     for revision in reversed(history.revisions):
         pack = parse_pack(_revision_bytes(tx, revision.digest, objects))
         if pack is not None and pack.id == handoff_id.text:
             if revision is newest:
-                return HandoffRow.of(pack, revision.digest)
+                return HandoffRow.of(pack, revision.digest), pack.tags
             break
     else:
         pack = None
     if before is not None and before.digest == newest.digest:
-        return before
+        return before, pack.tags if pack else ()
     if pack is None:
-        return None
+        return None, ()
     older = HandoffRow.of(pack, newest.digest)
-    return HandoffRow(
+    row = HandoffRow(
         id=older.id,
         name=older.name,
         title=older.title,
@@ -176,6 +176,7 @@ def _row(
         updated=older.updated,
         expires=older.expires,
     )
+    return row, pack.tags
 
 
 def _revision_bytes(view: View | Transaction, digest: Digest, objects: Objects) -> bytes | None:

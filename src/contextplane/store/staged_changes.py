@@ -82,7 +82,6 @@ class StagedObjects:
         self._base = base
         self.recorded: dict[Digest, IndexedObject] = {}
         self.kept: dict[str, Digest] = {}
-        self.released: list[str] = []
 
     def lookup(self, digest: Digest) -> IndexedObject | None:
         return self.recorded.get(digest) or self._base.lookup(digest)
@@ -92,9 +91,6 @@ class StagedObjects:
 
     def keep(self, name: str, target: Digest) -> None:
         self.kept[name] = target
-
-    def release(self, name: str) -> None:
-        self.released.append(name)
 
 
 class StagedChanges:
@@ -128,8 +124,6 @@ class StagedChanges:
                 tx.objects.record(recorded)
             for name, target in self.objects.kept.items():
                 tx.objects.keep(name, target)
-            for name in self.objects.released:
-                tx.objects.release(name)
 
 
 def retry_conflicts(act: Callable[P, R]) -> Callable[P, R]:

@@ -1,10 +1,10 @@
-"""Pages put together are the whole pack, once and in order; `contains` finds exactly what is shown."""
+"""Pages put together are the whole pack, once and in order; `contains` finds the same in every profile."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, first_page
+from contextplane.handoff.page import PROFILES, PageArguments, PageQuery, Profile, first_page
 from contextplane.handoff.page_token import redeem
 from contextplane.handoff.render import RenderedPage, chunks
 from contextplane.handoff.source import LocatedRef
@@ -107,11 +107,11 @@ def test_every_section_is_there_whether_it_has_refs_or_not(pack: HandoffPack) ->
         ["TODO", "MASS", "R0-", "[s1]", "in the CODE", "moved", "stale", "1-1 (", "group: ", "D0", "-->", "]\n\n###"]
     ),
 )
-def test_contains_returns_exactly_the_chunks_whose_shown_text_has_it(
+def test_contains_returns_exactly_the_chunks_whose_text_or_code_has_it_in_every_profile(
     pack: HandoffPack, profile: str, word: str
 ) -> None:
     def alone(at: int) -> RenderedPage:
-        return page(pack, PageQuery(profile=profile, limit=1, offset=at), locate=locate)  # type: ignore[arg-type]
+        return page(pack, PageQuery(profile="reviewer", limit=1, offset=at), locate=locate)
 
     shown = [alone(at) for at in range(len(chunks(pack)))]
     expected = [
@@ -152,10 +152,55 @@ def test_what_is_sought_may_reach_from_a_section_into_its_drawings() -> None:
     assert keys(page(pack, PageQuery(contains="[findings]\n\n### diagrams\n\n#### flow"))) == ["flow"]
 
 
-def test_code_that_is_not_shown_is_not_searched() -> None:
-    pack = a_pack(a_section("findings", refs=[a_ref("one")]))
-    assert keys(page(pack, PageQuery(contains="in the code"), locate=locate)) == []
-    assert keys(page(pack, PageQuery(profile="reviewer", contains="in the code"), locate=locate)) == ["one"]
+@pytest.mark.parametrize("profile", PROFILES)
+def test_code_is_found_in_every_profile_whether_it_is_shown_or_not(profile: Profile) -> None:
+    pack = a_pack(a_section("findings", refs=[a_ref("check", start=3, end=4), a_ref("lost-1")]))
+    code = LocatedRef(state="current", lines=LineRange(start=3, end=4), code=("if Token:", "    RETURN none"))
+
+    def found(word: str) -> list[object]:
+        query = PageQuery(profile=profile, contains=word)
+        return keys(page(pack, query, locate=lambda ref: code if ref.key == "check" else locate(ref)))
+
+    assert found("return None") == found("if token:\n    return") == found("   4:     return") == ["check"]
+    assert found("lines WERE removed") == ["lost-1"]
+    assert found("token)") == []
+    shown = page(pack, PageQuery(profile=profile, contains="return none"), locate=lambda _: code).text
+    assert ("```" in shown) is (profile == "reviewer")
+
+
+# --- the summary ------------------------------------------------------------------------------------------------------
+
+
+def summary(shown: RenderedPage, field: str) -> str:
+    """One field of the summary, with its list if it has one."""
+    return shown.text.partition(f"\n- {field}:")[2].partition("\n- ")[0]
+
+
+def test_risks_stale_refs_and_verdict_are_those_of_the_whole_pack_on_every_page() -> None:
+    refs = [a_ref(f"ref-{n:02}") for n in range(12)]
+    pack = a_pack(
+        a_section("findings", refs=refs),
+        a_section("risks", "- old tokens never expire", title="Risks"),
+        a_section("qa", "verdict: fail", title="QA"),
+    )
+    queries = [
+        *(PageQuery(limit=2, offset=offset) for offset in range(0, 16, 2)),
+        PageQuery(profile="executor", limit=3),
+        PageQuery(contains="ref-00"),
+        PageQuery(contains="nothing has this"),
+    ]
+
+    def lost(ref: Ref) -> LocatedRef:
+        stale = ref.key in {"ref-03", "ref-07", "ref-08", "ref-09", "ref-11"}
+        return LocatedRef(state="gone", lines=None, why="lost") if stale else locate(a_ref("found"))
+
+    risks = ["stale refs: ref-03, ref-07, ref-08 and 2 more", "old tokens never expire"]
+    for query in queries:
+        shown = page(pack, query, locate=lost)
+        assert summary(shown, "top_risks") == "".join(f"\n  - {risk}" for risk in risks)
+        assert summary(shown, "verdict_status").endswith('verdict="fail"')
+        assert shown.structured["risks"] == risks
+    assert page(pack, PageQuery(profile="reviewer", limit=1), locate=lost).structured["risks"] == risks
 
 
 def test_beyond_the_end_is_an_empty_page() -> None:

@@ -42,13 +42,24 @@ def refusal(handoffs: HandoffSession, tool: str, arguments: dict[str, Any]) -> d
 
 
 @cases(("tool", "name"), PROPERTIES)
-def test_null_is_left_out_for_every_argument_of_the_schema_but_one(
+def test_null_is_left_out_for_every_argument_of_the_schema(handoffs: HandoffSession, tool: str, name: str) -> None:
+    arguments = {name: None}
+    assert refusal(handoffs, tool, arguments) is None
+    assert SCHEMA[tool].is_valid(arguments)
+
+
+@cases(("tool", "name"), PROPERTIES)
+def test_an_argument_of_another_action_is_refused_and_false_is_none_for_a_flag_alone(
     handoffs: HandoffSession, tool: str, name: str
 ) -> None:
-    arguments = {name: None}
-    fine = name != "validate_only"
-    assert (refusal(handoffs, tool, arguments) is None) is fine
-    assert SCHEMA[tool].is_valid(arguments) is fine
+    flag = name in {"validate_only", "structured"}
+    for action in FIELDS[tool]:
+        if name not in FIELDS[tool][action] and action != "write":
+            error = refusal(handoffs, tool, {"action": action, "id": "x", name: True})
+            assert error is not None
+            assert {problem["path"] for problem in error["details"]["problems"]} >= {name}
+    listed = {"action": "list", name: False}
+    assert (refusal(handoffs, tool, listed) is None) is flag
 
 
 @pytest.mark.parametrize("tool", FIELDS)
@@ -78,7 +89,6 @@ def test_a_name_that_the_schema_does_not_have_is_refused_though_it_is_null(
     arguments: dict[str, Any] = {"action": action, name: None}
     error = refusal(handoffs, tool, arguments)
     assert error is not None
-    assert not SCHEMA[tool].is_valid(arguments)
     assert (error["details"]["unsupported_field"], error["details"].get("supported_field")) == (name, instead)
 
 

@@ -37,7 +37,7 @@ from contextplane.registry.reports import gates_report
 from contextplane.registry.resolution import CatalogSnapshot, RegistrySnapshot, Resolution, ResolveRequest
 from contextplane.registry.resolve import ResolveContext, resolve
 from contextplane.registry.reviews import needed_roles
-from contextplane.registry.streams import pins_stream, predecessor, version_stream
+from contextplane.registry.streams import pins_stream, version_stream
 from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.registry.version_state import Use
 from contextplane.registry.writer import PlannedChange
@@ -51,7 +51,7 @@ from contextplane.trust.verify import TrustContext, sign
 from tests.unit.authoring.changes import NARROWING, overlay
 from tests.unit.authoring.packs import CASES, EXAMPLE
 from tests.unit.registry.backdating import slip_change
-from tests.unit.registry.world import ORIGIN, PEOPLE, Registry
+from tests.unit.registry.world import ORIGIN, PEOPLE, Registry, predecessor
 from tests.unit.trust.world import CHECK, day, key_of, trust
 
 __all__ = ["CATALOG", "HERE", "OVERLAY", "PACK", "TENANT", "Bent", "Releases", "Walk", "envelope_of"]

@@ -9,14 +9,19 @@ from hypothesis import strategies as st
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
-from contextplane.model.timestamp import Timestamp
+from contextplane.model.timestamp import NO_TIME, Timestamp
+from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.events import Revoked
+from contextplane.registry.log import REGISTRY_LOG, sign_log
 from contextplane.registry.resolution import Resolution, ResolutionCache, ResolveRequest, StateNumber, state_number
+from contextplane.trust.keyring import TrustedKeys
+from contextplane.trust.keyring_stream import follow_keyring
 from tests.spec.manifest import proves
 from tests.support.cases import cases
 from tests.unit.authoring.packs import EXAMPLE, with_changes
 from tests.unit.registry.releases import PACK, TENANT, Releases
-from tests.unit.trust.world import key_of, trust
+from tests.unit.registry.world import ORIGIN
+from tests.unit.trust.world import CHECK, key_of, trust
 
 ASKED = ResolveRequest(refs=(PACK,), tenant=TENANT, environment="prod", purpose="new_traffic")
 TTL = 86400
@@ -24,8 +29,12 @@ FOUND = Releases().with_example().resolve()
 STATE = StateNumber(entries=2, keyring=13)
 
 
+SIGNED = FOUND.proof.checkpoint.time or NO_TIME
+
+
 def at(seconds: int, nanos: int = 0) -> Timestamp:
-    return Timestamp(seconds=10**10 + seconds, nanos=nanos)
+    """So many seconds after the newest checkpoint."""
+    return Timestamp(seconds=SIGNED.seconds + seconds, nanos=nanos)
 
 
 class Counting:
@@ -64,6 +73,36 @@ def test_the_ttl_is_the_one_of_the_pack() -> None:
     cache.get_or_resolve(ASKED, at(0), resolve)
     assert cache.get(ASKED, at(4)) is resolve.resolution
     assert cache.get(ASKED, at(5)) is None
+
+
+def sign_again(registry: Releases, moment: Timestamp) -> None:
+    with registry.catalog.write() as tx:
+        keys = follow_keyring(tx.streams, TrustedKeys(origin=ORIGIN), CHECK)
+        newest = REGISTRY_LOG.verify_checkpoint(tx.streams, KeyringHistory.of(tx.streams, keys), CHECK, ORIGIN)
+        assert newest is not None
+        sign_log(tx, [], heads=newest.heads, keys=keys, signer=key_of("root"), at=moment, origin=ORIGIN)
+
+
+def test_no_copy_outlives_the_age_that_the_checkpoint_may_have() -> None:
+    """The registry is signed again with the same entries: that is the same state, and another age."""
+    registry = Releases().with_example()
+    allowed, soon, late, cache = 600, at(100), at(601), ResolutionCache()
+
+    def ends(now: Timestamp) -> tuple[str, StateNumber]:
+        with registry.catalog.read() as view:
+            state = state_number(view.streams)
+        later = now.seconds - registry.now.seconds
+        try:
+            cache.get_or_resolve(ASKED, now, lambda: (registry.resolve(max_age=allowed, later=later), state), state)
+        except ContextPlaneError as error:
+            return error.code, state
+        return "ok", state
+
+    first, state = ends(soon)
+    assert (first, ends(at(600, 999_999_999))) == ("ok", ("ok", state))
+    assert ends(late) == ("registry_frozen", state)
+    sign_again(registry, at(590))
+    assert ends(late) == ("ok", state)
 
 
 @pytest.mark.parametrize("change", [{"entries": 3}, {"keyring": 14}, {"entries": 1}])

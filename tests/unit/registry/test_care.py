@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from contextplane.app.init import init
 from contextplane.app.registry.audit import audit_registry
@@ -13,12 +14,18 @@ from contextplane.app.registry.fsck import registry_comparison, registry_indexin
 from contextplane.app.repair import open_repaired
 from contextplane.app.settings import Settings
 from contextplane.app.status import registry_summary
-from contextplane.model.catalog import IndexedObject
+from contextplane.model.catalog import Event, IndexedObject
+from contextplane.model.execution.references import EXECUTION_PACK
+from contextplane.model.handoff import HANDOFF_REVISION, HANDOFFS
+from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import NO_TIME
+from contextplane.registry.events import Drafted, RegistryEvent, sign_event
 from contextplane.registry.stream_heads import HEAD_NODES
-from contextplane.registry.streams import CHECKPOINTS, REGISTRY
+from contextplane.registry.streams import CHECKPOINTS, REGISTRY, artifact_stream
+from contextplane.registry.writer import rebuild_index
 from contextplane.store.damage import FsckFinding
+from contextplane.store.find import PACKS
 from contextplane.store.fsck import fsck
 from contextplane.store.gc import GcBlocked, gc
 from contextplane.store.rebuild import rebuild
@@ -126,6 +133,58 @@ def test_its_index_is_made_again_from_its_streams(settings: Settings) -> None:
         assert index(there) == before
         assert there.stage("ctxpack.support@1.0.0") == "published"
         assert audit_registry(there.desk, lambda *_: None).sound
+
+
+@pytest.mark.parametrize("kind", ["registry_report", "registry_envelope", "execution_pack", "handoff_revision", "x"])
+def test_a_rebuild_makes_a_wrong_kind_right_by_the_events(settings: Settings, kind: str) -> None:
+    with desk_in(settings, Clock()) as there:
+        before = index(there)
+        with there.desk.platform.catalog.write() as tx:
+            for recorded in before.values():
+                assert recorded is not None
+                tx.objects.forget(recorded.digest)
+                tx.objects.record(replace(recorded, kind=kind))
+        assert "index" in {finding.state for finding in findings(there)}
+    with open_repaired(settings):
+        pass
+    with desk_in(settings, Clock()) as there:
+        assert findings(there) == []
+        assert index(there) == before
+
+
+def test_a_rebuild_leaves_a_pack_what_it_is_whatever_an_event_calls_it(there: Office) -> None:
+    """An event that its signer had no right to make is still an event here."""
+    platform = there.desk.platform
+    pack = platform.objects.put(b'{"not":"read"}')
+    with platform.catalog.write() as tx:
+        tx.objects.record(IndexedObject(digest=pack, kind=EXECUTION_PACK, size=14, traced=False))
+        tx.objects.keep(PACKS + pack.hex, pack)
+        linked = platform.objects.put(b"{}")
+        tx.objects.record(IndexedObject(digest=linked, kind=EXECUTION_PACK, size=2, traced=False))
+        tx.objects.link(linked, "part", pack)
+        revision = platform.objects.put(b"[]")
+        tx.objects.record(IndexedObject(digest=revision, kind=HANDOFF_REVISION, size=2, traced=True))
+        tx.objects.keep(f"{HANDOFFS}pk_x/1", revision)
+        for digest in (pack, linked, revision):
+            body = sign_event(_drafted(digest), key_of("author"))
+            tx.streams.append(artifact_stream(digest), 0, [Event(kind="drafted", body=body)])
+        rebuild_index(tx, lambda _digest: 14)
+        assert tx.objects.targets(linked) == (("part", pack),)
+        kinds = [tx.objects.lookup(digest) for digest in (pack, linked, revision)]
+    assert [recorded and recorded.kind for recorded in kinds] == [EXECUTION_PACK, EXECUTION_PACK, HANDOFF_REVISION]
+
+
+def _drafted(digest: Digest) -> RegistryEvent:
+    return RegistryEvent(
+        subject=artifact_stream(digest),
+        seq=1,
+        previous="",
+        entry=0,
+        keyring=1,
+        at="2030-01-01T00:00:00Z",
+        reason="to try",
+        change=Drafted(kind="context_pack", id="x", version="1.0.0", issuer="y"),
+    )
 
 
 def test_a_rebuild_gives_no_blessing_to_what_is_not_signed(in_file: Settings) -> None:

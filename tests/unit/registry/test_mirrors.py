@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from contextplane.app.compile.sources import published_pack, source_from_registry
 from contextplane.app.init import init
+from contextplane.app.registry.export import ExportedBundle, export_version
 from contextplane.app.registry.mirror import (
-    ExportedBundle,
     acting_error,
-    export_version,
     find_pinned_version,
     import_bundle,
     known_size,

@@ -9,7 +9,8 @@ import pytest
 
 from contextplane.app.init import init
 from contextplane.app.registry.audit import audit_registry, renew_checkpoint
-from contextplane.app.registry.mirror import export_version, import_bundle, resolve_published
+from contextplane.app.registry.export import export_version
+from contextplane.app.registry.mirror import import_bundle, resolve_published
 from contextplane.app.registry.release import record_draft
 from contextplane.app.registry.resolve import resolve_request
 from contextplane.app.registry.witness import witness_checkpoint

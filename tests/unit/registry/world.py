@@ -13,7 +13,7 @@ from contextplane.model.artifact import ArtifactKind
 from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
-from contextplane.ports.catalog import Catalog
+from contextplane.ports.catalog import Catalog, StreamsView
 from contextplane.ports.keys import Signer
 from contextplane.registry.artifact_state import REVIEW_ROLES
 from contextplane.registry.authority import KeyringHistory
@@ -29,8 +29,8 @@ from contextplane.registry.streams import (
     artifact_stream,
     origin_of,
     pins_stream,
-    predecessor,
     version_stream,
+    versions_of,
 )
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.trust.keyring import TrustedKeys, sign_change
@@ -39,7 +39,7 @@ from contextplane.trust.keyring_events import KeyTrust
 from contextplane.trust.keyring_stream import append_change, follow_keyring
 from tests.unit.trust.world import CHECK, key_of, trust
 
-__all__ = ["ISSUER", "ORIGIN", "PEOPLE", "STORE", "Registry", "recorded"]
+__all__ = ["ISSUER", "ORIGIN", "PEOPLE", "STORE", "Registry", "predecessor", "recorded"]
 
 _TEMPLATES: dict[type["Registry"], "Registry"] = {}
 """Registries in which nothing happened yet, by class: to sign and check it all takes longer than a copy."""
@@ -73,6 +73,12 @@ def _with_claims(reader: RegistryReader, planned: Sequence[PlannedChange]) -> li
         else:
             changes.append(plan)
     return changes
+
+
+def predecessor(streams: StreamsView, ref: PackRef) -> PackRef | None:
+    """The highest published version below a number."""
+    below = [version for version in versions_of(streams, ref.pack_id) if version.release < ref.release]
+    return below[-1] if below else None
 
 
 class Registry:

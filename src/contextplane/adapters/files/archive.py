@@ -262,9 +262,10 @@ def _target_exists(path: str) -> ArchiveTargetExists:
 class ArchiveReader:
     """Reads an archive once, from start to end, in bounded memory."""
 
-    def __init__(self, file: BufferedReader) -> None:
-        """Read and check the first member."""
+    def __init__(self, file: BufferedReader, taken: bytes = b"") -> None:
+        """Read and check the first member. `taken`: what was read of the file before."""
         self._file = file
+        self._taken = taken
         self._last = ""
         self._count = 0
         block = self._block(first=True)
@@ -328,21 +329,22 @@ class ArchiveReader:
         raise ArchiveInvalid("an empty file" if first and not block else "the archive is truncated", hint=_HINT)
 
     def _read(self, size: int) -> bytes:
+        taken, self._taken = self._taken[:size], self._taken[size:]
         try:
-            return self._file.read(size)
+            return taken + self._file.read(size - len(taken))
         except OSError as error:
             raise SourceUnreadable(f"cannot be read: {error.strerror or error}") from error
 
 
 @contextmanager
-def archive_reader(path: str) -> Iterator[ArchiveReader]:
-    """Open an archive and yield its reader; `-` is standard input."""
+def archive_reader(path: str, taken: bytes = b"") -> Iterator[ArchiveReader]:
+    """Open an archive and yield its reader; `-` is standard input. `taken`: what was read of it before."""
     try:
         file = open(0 if path == STANDARD_STREAM else path, "rb", closefd=path != STANDARD_STREAM)  # noqa: SIM115  closed below
     except OSError as error:
         raise SourceUnreadable(f"cannot be read: {error.strerror or error}", hint="check the path") from error
     with file:
-        yield ArchiveReader(file)
+        yield ArchiveReader(file, taken)
 
 
 def _name(block: bytes) -> str:

@@ -5,7 +5,7 @@ understands as well is in `adapters.sql`, full text in `text_search`.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import ClassVar
@@ -78,12 +78,13 @@ _STREAM_NAMES = """
 class PostgresHandoffIndex(SqlHandoffIndex):
     """The `HandoffIndex` port in PostgreSQL; trigrams of the text are a column."""
 
-    def put(self, row: HandoffRow) -> None:
+    def put(self, row: HandoffRow, *, tags: Sequence[str] = ()) -> None:
+        searched = row.searched_text(tags)
         self.remove(row.id)
         self._db.execute(
             f"INSERT INTO handoff ({HANDOFF_COLUMNS}, searched, trigrams)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?::text[])",
-            (*handoff_values(row), row.searched, sorted(set(_trigrams(row.searched)))),
+            (*handoff_values(row), searched, sorted(set(_trigrams(searched)))),
         )
 
     def remove(self, handoff_id: HandoffId) -> None:

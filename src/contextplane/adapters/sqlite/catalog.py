@@ -174,13 +174,14 @@ class SqliteTextIndex:
 class SqliteHandoffIndex(SqlHandoffIndex):
     """The `HandoffIndex` port in SQLite; full text is in `handoff_text`."""
 
-    def put(self, row: HandoffRow) -> None:
+    def put(self, row: HandoffRow, *, tags: Sequence[str] = ()) -> None:
         self.remove(row.id)
         number = self._db.single_row(
             f"INSERT INTO handoff ({HANDOFF_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
             handoff_values(row),
         )
-        self._db.execute("INSERT INTO handoff_text (rowid, text) VALUES (?, ?)", (*number, _without_nul(row.searched)))
+        searched = _without_nul(row.searched_text(tags))
+        self._db.execute("INSERT INTO handoff_text (rowid, text) VALUES (?, ?)", (*number, searched))
 
     def remove(self, handoff_id: HandoffId) -> None:
         row = self._db.execute("SELECT number FROM handoff WHERE id = ?", (handoff_id.text,)).fetchone()

@@ -176,15 +176,21 @@ def import_packs(platform: Platform, file: str) -> ArchiveImportResult:
 
 
 def import_archive(
-    file: str, store: Callable[[Header], AbstractContextManager[Platform]], progress: Progress | None = None
+    file: str,
+    store: Callable[[Header], AbstractContextManager[Platform]],
+    progress: Progress | None = None,
+    taken: bytes = b"",
 ) -> ArchiveImportResult:
-    """Import the packs of an archive into the store that `store` opens for its header."""
+    """Import the packs of an archive into the store that `store` opens for its header.
+
+    `taken`: what was read of standard input before.
+    """
     if os.path.isdir(file):
         raise SourceUnreadable("is a folder, not an archive", at=file, hint="name the file that 'ctx export' wrote")
     if progress is not None and os.path.isfile(file):
         progress.expect(os.path.getsize(file))
     try:
-        with archive_reader(file) as archive, store(archive.header) as platform:
+        with archive_reader(file, taken) as archive, store(archive.header) as platform:
             return _import(platform, archive, progress)
     except (ArchiveInvalid, ArchiveCorrupt, ArchiveTooNew, SourceUnreadable) as error:
         raise error.under(file) from None

@@ -9,6 +9,7 @@ from contextplane.handoff.document import (
     PATH_BYTES,
     READ_ONLY,
     HandoffInputReader,
+    decoded_text,
     quote_short,
     read_document,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "HandoffRefusal",
     "HandoffStateMismatch",
     "PackFreshness",
+    "decoded_text",
     "freshness",
     "quote_short",
     "read_document",

@@ -1,4 +1,4 @@
-"""Mirrors published versions of other stores: exports, imports and resolves them with their proofs.
+"""Mirrors published versions of other stores: imports and resolves them with their proofs.
 
 A store keeps each imported bundle as one object, under the root `mirror/<origin>/<id>@<X.Y.Z>`. The bundle is verified
 on arrival and again by every use: who can write the store cannot change what it says. What vouches for it is the trust
@@ -8,7 +8,7 @@ A mirrored version can be resolved, run and shown. No act on it is possible here
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import ClassVar
@@ -29,7 +29,6 @@ from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.artifacts import Candidate, read_artifact
 from contextplane.registry.bundle import (
     BundleInvalid,
-    BundleRecorder,
     MirroredRelease,
     OpenBundle,
     RegistryBundle,
@@ -40,14 +39,12 @@ from contextplane.registry.bundle import (
 )
 from contextplane.registry.bundle_trust import check_bundle_age, check_bundle_root
 from contextplane.registry.errors import ArtifactUnknown, VersionUnknown
-from contextplane.registry.first_format import StoreNotSealed
-from contextplane.registry.open import OpenRegistry, open_registry
 from contextplane.registry.pin_state import PinNotFound
-from contextplane.registry.reader import RegistryReader
-from contextplane.registry.resolution import CatalogSnapshot, Resolution, ResolvedDocument, ResolveRequest
+from contextplane.registry.resolution import Resolution, ResolvedDocument, ResolveRequest
 from contextplane.registry.resolve import ResolveContext, resolve
-from contextplane.registry.stream_heads import StreamHeads
-from contextplane.registry.streams import LOG, PINS
+from contextplane.registry.streams import artifact_stream, pins_stream, version_stream
+from contextplane.registry.verified_event import VerifiedEvent
+from contextplane.registry.version_view import concerns_version
 from contextplane.store.event_stream import commit_recorded
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.compatibility import RuntimeCapabilities
@@ -57,22 +54,23 @@ from contextplane.trust.trust_root import TrustRoot
 from contextplane.trust.verify import TrustContext
 
 __all__ = [
-    "ExportedBundle",
     "ImportedBundle",
     "MirrorAmbiguous",
     "MirrorIncomplete",
     "MirrorReplaced",
+    "MirroredHistory",
     "MirroredVersion",
     "ResolvedDocument",
     "VersionIsMirrored",
     "acting_error",
-    "export_version",
     "find_mirror",
     "find_pinned_version",
     "import_bundle",
     "known_size",
     "list_mirrors",
     "mirrored_artifact",
+    "mirrored_bytes",
+    "mirrored_history",
     "open_mirror",
     "resolve_published",
 ]
@@ -110,17 +108,6 @@ class VersionIsMirrored(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
-class ExportedBundle(Value, frozen=True):
-    """A bundle that was made. `pinned_in`: the environments in which new runs get the version."""
-
-    data: bytes
-    origin: str
-    ref: PackRef
-    environments: tuple[str, ...]
-    pinned_in: tuple[str, ...]
-    size: int
-
-
 class ImportedBundle(Value, frozen=True):
     """A bundle that was verified and stored. `marks`: what a user of the version must know."""
 
@@ -137,72 +124,31 @@ class ImportedBundle(Value, frozen=True):
 
 
 class MirroredVersion(Value, frozen=True):
-    """A mirrored version in a list. `problem`: why it cannot be used; empty if it can."""
+    """A mirrored version in a list.
+
+    `entries`: the size of its log. `problem`: why it cannot be used; empty if it can.
+    """
 
     ref: PackRef
     origin: str = ""
     time: Timestamp | None = None
     environments: tuple[str, ...] = ()
+    entries: int = 0
     release: MirroredRelease | None = None
     problem: str = ""
     family: Family | None = None
 
 
-# --- export -----------------------------------------------------------------------------------------------------------
+class MirroredHistory(Value, frozen=True):
+    """The events of a mirrored version, up to a time.
 
-
-def export_version(
-    session: RegistrySession, ref: PackRef, environments: Sequence[str] = (), *, since: int = 0
-) -> ExportedBundle:
-    """Make the bundle of a published version for some environments; by default for all that pin it.
-
-    `since`: the size of an earlier log, from which the bundle proves that its log continues it.
+    `names`: what the keyring of its store calls the keys.
     """
-    seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
-    with session.platform.catalog.read() as view:
-        keys, seen = session.keys.follow_seen(view.streams, seen)
-        opened = open_registry(view, keys, check, origin=session.origin, seen=seen, root=session.memory.root)
-        session.memory.save(opened.newest)
-        newest = opened.newest
-        if newest is None:
-            raise VersionUnknown("nothing is published here", at=str(ref), hint="'ctx packs' lists what is published")
-        if newest.is_first_format:
-            raise StoreNotSealed(
-                "it has the first format", at=LOG, hint="an owner seals it: ctx verify --registry --sign --key OWNER"
-            )
-        names = tuple(environments) or _pinning_environments(opened.reader, ref)
-        recorder = BundleRecorder(view.streams, view.marks, session.platform.objects.get)
-        reader = RegistryReader(
-            recorder, opened.reader.keyrings, check, StreamHeads(recorder, newest.heads), log=newest.checkpoint
-        )
-        snapshot = CatalogSnapshot(OpenRegistry(reader=reader, newest=newest), recorder.object)
-        trust_context = TrustContext(keyring=keys, check=check, now=session.keys.clock)
-        release = read_release(
-            ref, names, snapshot=snapshot, trust_context=trust_context, judgement=judgement(session, anew=True)
-        )
-        snapshot.consistency(since, newest.checkpoint.size)
-        # From the same size, there is nothing to prove.
-        bundle = recorder.bundle(ref, names, newest, since if since < newest.checkpoint.size else 0)
-    data = bundle_bytes(bundle)
-    parse_bundle(data)  # what cannot be read is not written
-    return ExportedBundle(
-        data=data,
-        origin=bundle.origin,
-        ref=ref,
-        environments=bundle.environments,
-        pinned_in=release.pinned_in,
-        size=newest.checkpoint.size,
-    )
 
-
-def _pinning_environments(reader: RegistryReader, ref: PackRef) -> tuple[str, ...]:
-    """The environments that pin a version now."""
-    places = (name.removeprefix(PINS).partition("/") for name in reader.names(PINS))
-    return tuple(
-        environment
-        for environment, _, base_id in places
-        if base_id == ref.pack_id and reader.pins(environment, base_id).base == ref
-    )
+    origin: str
+    time: Timestamp
+    events: tuple[VerifiedEvent, ...]
+    names: Mapping[str, str]
 
 
 # --- import -----------------------------------------------------------------------------------------------------------
@@ -448,6 +394,34 @@ def mirrored_artifact(session: RegistrySession, ref: PackRef) -> Candidate | Non
     return read_artifact(opened.view.object(release.admitted.resolved.digest))
 
 
+def mirrored_bytes(session: RegistrySession, ref: PackRef) -> tuple[bytes, MirroredVersion] | None:
+    """Return the bundle of a mirrored version as it was imported, verified anew; None if there is none."""
+    opened = open_mirror(session, ref)
+    return None if opened is None else (bundle_bytes(opened.bundle), _mirrored_version(session, opened))
+
+
+def mirrored_history(session: RegistrySession, ref: PackRef) -> MirroredHistory | None:
+    """Return the events of a mirrored version that its bundle has; None if it is not mirrored here.
+
+    These are all of its bytes and of itself, and the newest pin of each environment.
+    """
+    opened = open_mirror(session, ref)
+    if opened is None:
+        return None
+    with _bundle_errors():
+        artifact = artifact_stream(_read_mirrored(session, opened).admitted.resolved.digest)
+        events = [*opened.snapshot.history(artifact), *opened.snapshot.history(version_stream(ref))]
+        pins = (opened.snapshot.last(pins_stream(name, ref.pack_id)) for name in opened.bundle.environments)
+        events += [event for event in pins if event is not None and concerns_version(event, ref)]
+    names = {key.key.key_id: key.name for issuer in opened.keys.issuers for key in issuer.keys if key.name}
+    return MirroredHistory(
+        origin=opened.bundle.origin,
+        time=opened.newest.time,
+        events=tuple(sorted(events, key=lambda event: event.event.entry)),
+        names=names,
+    )
+
+
 def list_mirrors(session: RegistrySession, base_id: str = "") -> tuple[MirroredVersion, ...]:
     """List the mirrored versions, each verified; one that cannot be used is listed with its problem."""
     mirrors: list[MirroredVersion] = []
@@ -474,6 +448,7 @@ def _mirrored_version(session: RegistrySession, opened: OpenBundle) -> MirroredV
         origin=opened.bundle.origin,
         time=opened.newest.time,
         environments=opened.bundle.environments,
+        entries=opened.newest.checkpoint.size,
         release=_read_mirrored(session, opened),
     )
 

@@ -85,13 +85,13 @@ def export_version(name: str, args: Namespace, output: CommandOutput) -> int:
     return OK
 
 
-def import_version(args: Namespace, output: CommandOutput) -> int:
-    """Import a file that `export_version` wrote."""
+def import_version(args: Namespace, output: CommandOutput, taken: bytes) -> int:
+    """Import a file that `export_version` wrote. `taken`: what was read of standard input before."""
     from contextplane.app.settings import from_environment
     from contextplane.app.transfer import import_from_file
 
     with registry_session(args, output) as session:
-        result = import_from_file(session, args.file, from_environment(), args.trust_root)
+        result = import_from_file(session, args.file, from_environment(), args.trust_root, taken)
     return print_import(result, output)
 
 

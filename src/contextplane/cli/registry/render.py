@@ -3,6 +3,7 @@
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
+from contextplane.app.registry.mirror import mirrored_history
 from contextplane.app.registry.pins import PinResult
 from contextplane.app.registry.release import ActResult
 from contextplane.app.registry.session import AppendResult
@@ -22,6 +23,7 @@ from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, format_second
 from contextplane.cli.registry.session import registry_session
 from contextplane.cli.terminal import page
+from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 
 __all__ = [
@@ -186,13 +188,24 @@ def log_version(args: Namespace, output: CommandOutput) -> int:
     """Print the history of a version: of its bytes before it was published, of itself, and of its pins."""
     with registry_session(args, output) as session:
         ref = session.named_version(args.ref)
-        events, names = version_history(session, ref), session.keys.names()
+        try:
+            mirror, events = None, version_history(session, ref)
+            names: Mapping[str, str] = session.keys.names()
+        except ContextPlaneError as error:
+            mirror = mirrored_history(session, ref) if error.code == "version_not_found" else None
+            if mirror is None:
+                raise
+            events, names = mirror.events, mirror.names
     if output.quiet:
         for event in events:
             output.entry(_place(event), _place(event))
     else:
-        page("\n".join(event_lines(events, names)), output)
-    output.answer({"ref": str(ref), "events": [event_json(event, names) for event in events]})
+        lines = [*event_lines(events, names)]
+        if mirror is not None:
+            lines.append(f"mirrored from {clean(mirror.origin)}, as it was at {mirror.time}; of pins, only the newest")
+        page("\n".join(lines), output)
+    answer: dict[str, object] = {"ref": str(ref), "events": [event_json(event, names) for event in events]}
+    output.answer(answer if mirror is None else {**answer, "mirrored_from": mirror.origin})
     return OK
 
 

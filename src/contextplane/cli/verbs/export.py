@@ -7,7 +7,8 @@ that they were forked from. Parents that are not in this store are named.
 REF can also be one version of the registry, id@X.Y.Z, or id@NAME for an alias or an environment. FILE then holds the
 version with its signatures, reviews, pins and the proofs that they are in the log. The store that imports it verifies
 all of them, and can run the version in the same environments. --environment names environments that do not pin it yet.
---since is for a store whose trust root is a checkpoint: it adds the proof that the log continues it.
+--since is for a store whose trust root is a checkpoint: it adds the proof that the log continues it. A version that was
+imported from another store is written as it came, after verifying it again.
 
 The same packs give the same bytes. A pack with missing or damaged parts is refused, and no file is left. An existing
 file is never replaced: unless it has the same bytes, it is a conflict.

@@ -49,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     listing.add_argument(
         "--freshness", choices=("fresh", "expiring_soon", "expired"), help="only packs of this freshness"
     )
-    listing.add_argument("--query", metavar="TEXT", help="only packs with this text in title, name or brief")
+    listing.add_argument("--query", metavar="TEXT", help="only packs with this text in title, name, brief or tags")
     reading = parser.add_argument_group("read")
     reading.add_argument(
         "--profile", choices=("reviewer", "orchestrator", "executor"), help="as this reader sees it (default: reviewer)"

@@ -14,7 +14,7 @@ the same store is refused.
 
 Examples:
   ctx import runs.tar    import the packs of a file
-  ctx import -           import from standard input
+  ctx import -           import from standard input: packs, or a published version
   ctx import support.json --trust-root KEY_ID    import a published version
 """
 
@@ -46,17 +46,21 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    from contextplane.app.documents import file_begins_with
+    from contextplane.app.documents import first_bytes
     from contextplane.app.execution.archive import import_archive
     from contextplane.cli.render.execution import repair_json, repair_summary
     from contextplane.cli.store import open_store, progress_bar
 
-    if file_begins_with(args.file, _BUNDLE):
+    first = first_bytes(args.file, len(_BUNDLE))
+    taken = first if args.file == "-" else b""
+    if first == _BUNDLE:
         from contextplane.cli.registry.mirror import import_version
 
-        return import_version(args, output)
+        return import_version(args, output, taken)
     with progress_bar(output) as bar:
-        result = import_archive(args.file, lambda header: open_store(output, handoffs=bool(header.handoffs)), bar)
+        result = import_archive(
+            args.file, lambda header: open_store(output, handoffs=bool(header.handoffs)), bar, taken
+        )
     for pack in result.header.packs:
         if output.quiet or pack in result.new_packs:
             output.entry(f"ctx://{pack.hex}", f"new  ctx://{pack.hex}")

@@ -1,6 +1,7 @@
 """Copy a published version from another store, with its proofs.
 
-STORE_FOLDER is the folder of the other store, or the folder that contains its .ctx. The version is verified against the
+STORE_FOLDER is the folder of the other store, or the folder that contains its .ctx. If that store has its catalog in a
+PostgreSQL database, CTX_OTHER_DATABASE_URL names it (default: CTX_DATABASE_URL). The version is verified against the
 trust root for that store: --trust-root, which is remembered for it, else the one of this store. Here the version can be
 compiled, run and shown, and not be acted upon. Pull it again to see a revocation or a new pin.
 

@@ -1,6 +1,7 @@
 """Copy a published version into another store, with its proofs.
 
-STORE_FOLDER is the folder of the other store, or the folder that contains its .ctx. The other store verifies the
+STORE_FOLDER is the folder of the other store, or the folder that contains its .ctx. If that store has its catalog in a
+PostgreSQL database, CTX_OTHER_DATABASE_URL names it (default: CTX_DATABASE_URL). The other store verifies the
 version against its trust root for this one: --trust-root, which is remembered for it, else its own. There the version
 can be compiled, run and shown, and not be acted upon.
 

@@ -423,6 +423,19 @@ class HandoffIndexLaw(CatalogMaker):
                 1,
             ]
 
+    def test_a_query_finds_tags_as_it_finds_the_other_texts(self) -> None:
+        catalog = self.make()
+        rows = [a_handoff_row(n, title="Login bug") for n in range(3)]
+        with catalog.write() as tx:
+            tx.handoffs.put(rows[0], tags=("Auth", "token expiry"))
+            tx.handoffs.put(rows[1], tags=("old",))
+            tx.handoffs.put(rows[1], tags=("auth",))
+            tx.handoffs.put(rows[2])
+        with catalog.read() as view:
+            for query, expected in (("AUTH", [1, 0]), ("n ex", [0]), ("x", [0]), ("auth token", [0]), ("old", [])):
+                page = view.handoffs.page(HandoffFilter(query=query))
+                assert (page.rows, page.total) == (tuple(rows[n] for n in expected), len(expected))
+
     def test_a_removed_pack_is_in_no_list_and_removing_it_again_changes_nothing(self) -> None:
         catalog = self.make()
         with catalog.write() as tx:
