@@ -202,8 +202,11 @@ def _problem_codes(raw: bytes) -> set[str]:
         answer = json.loads(raw)
     except ValueError:
         return set()
-    problems = [*answer.get("troubles", ()), *answer.get("problems", ())] if isinstance(answer, dict) else []
-    return {problem["code"] for problem in problems if "code" in problem}
+    if not isinstance(answer, dict):
+        return set()
+    problems = [*answer.get("troubles", ()), *answer.get("problems", ())]
+    listed = {(version["problem"] or "").partition(":")[0] for version in answer.get("versions", ())}
+    return {problem["code"] for problem in problems if "code" in problem} | listed - {""}
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------

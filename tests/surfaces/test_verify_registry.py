@@ -64,7 +64,7 @@ def test_a_sound_registry_is_verified_in_a_few_lines(store: Path) -> None:
     assert "19 entries, 5 subjects, 16 checkpoints" in lines[1]
     assert lines[3].endswith("verified")
     report = answer(store)
-    assert (report["answer"], report["entries"], report["troubles"], report["signed"]) == ("verified", 18, [], False)
+    assert (report["answer"], report["entries"], report["troubles"], report["signed"]) == ("verified", 19, [], False)
 
 
 def test_whatever_is_wrong_is_told_with_its_place_and_ends_with_11(store: Path) -> None:
@@ -169,7 +169,7 @@ def test_an_auditor_keeps_a_checkpoint_and_verifies_what_came_since(store: Path)
     assert "Checked:    1 entry, 1 subject, 1 checkpoint" in result.out
     assert "Not checked: its first 19 entries" in result.out
     report = answer(store, "--since", "kept.note")
-    assert (report["answer"], report["since"], report["entries"]) == ("verified", 18, 1)
+    assert (report["answer"], report["since"], report["entries"]) == ("verified", 19, 1)
     assert answer(store, "--since", "next.note")["since"] == 19
     one_error_line(verify(store, "-o", "kept.note"), 14, "proof_not_written")
 
@@ -193,7 +193,7 @@ def test_the_store_tells_of_its_registry_in_a_line(store: Path) -> None:
     thief(store).cut("registry/log")
     damaged = ctx("fsck", cwd=store)
     assert damaged.status == 1
-    assert "corrupt   registry/log  log_truncated: 17 entries, and 18 are signed" in damaged.out
+    assert "corrupt   registry/log  log_truncated: 18 entries, and 19 are signed" in damaged.out
 
 
 def test_one_version_is_verified_by_its_name(store: Path) -> None:
