@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,14 @@ def test_a_batch_is_refused_politely(tmp_path: Path) -> None:
     assert "batches are not supported" in error["error"]["message"]
 
 
+def test_a_batch_is_answered_with_one_line_in_the_version_that_has_batches(tmp_path: Path) -> None:
+    hello = says("initialize", {"protocolVersion": "2025-03-26"}, ident="hello")
+    batch = b"[%b,%b]\n" % (PING.strip(), LIST.strip())
+    result = talk(hello + batch, cwd=tmp_path)
+    _, line = result.raw.splitlines()
+    assert [answer["id"] for answer in msgspec.json.decode(line)] == ["ping", "list"]
+
+
 def test_a_message_over_ten_mebibytes_is_skipped_and_the_next_is_read(tmp_path: Path) -> None:
     large = says("ping", {"x": "y" * (10 << 20)})
     _, error, last = answers(HELLO + large + PING, tmp_path)
@@ -177,6 +187,46 @@ def test_a_notification_is_carried_out_and_not_answered(tmp_path: Path) -> None:
     cancelled = says("notifications/cancelled", {"requestId": "list"}, ident=None)
     [listed] = answers(write + cancelled + LIST, tmp_path)
     assert listed["result"]["structuredContent"]["payload"]["count"] == 1
+
+
+def cancel(ident: object) -> bytes:
+    return says("notifications/cancelled", {"requestId": ident, "reason": "no longer needed"}, ident=None)
+
+
+def write(ident: object) -> bytes:
+    arguments = {"action": "write", "document": DOCUMENT}
+    return says("tools/call", {"name": "input", "arguments": arguments}, ident=ident)
+
+
+@pytest.mark.parametrize("ident", ["w", 7, 0])
+def test_a_request_that_is_cancelled_before_its_turn_is_neither_carried_out_nor_answered(
+    tmp_path: Path, ident: object
+) -> None:
+    hello, listed = answers(HELLO + write(ident) + cancel(ident) + LIST, tmp_path)
+    assert (hello["id"], listed["id"]) == ("hello", "list")
+    assert listed["result"]["structuredContent"]["payload"]["count"] == 0
+
+
+def test_only_the_request_with_exactly_that_id_is_cancelled_and_never_a_handshake(tmp_path: Path) -> None:
+    others: tuple[object, ...] = ("1", 1.0, True, None, [1])
+    data = HELLO + cancel("hello") + write(1) + b"".join(map(cancel, others))
+    data += says("notifications/cancelled", None, ident=None) + b'{"method":"notifications/cancelled","params":{"a":1'
+    data += b"}}\n" + PING
+    assert idents(data, tmp_path) == ["hello", 1, "ping"]
+
+
+def test_a_request_that_is_cancelled_while_it_runs_is_not_answered(tmp_path: Path) -> None:
+    with serving(tmp_path) as agent:
+        agent.asks("initialize", {"protocolVersion": "2025-11-25"})
+        pack = agent.does("write", document=DOCUMENT)
+        [catalog] = tmp_path.rglob("catalog.db")
+        with closing(sqlite3.connect(catalog, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            agent.send(says("tools/call", {"name": "input", "arguments": {"action": "delete", "id": pack["id"]}}))
+            agent.send(cancel(1))
+            other.execute("ROLLBACK")
+        answer = agent.asks("ping")
+        assert answer["result"] == {}
 
 
 def test_after_a_shutdown_nothing_is_done(tmp_path: Path) -> None:

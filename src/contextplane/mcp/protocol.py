@@ -1,10 +1,11 @@
 """JSON-RPC as the Model Context Protocol uses it: one message in, at most one answer out.
 
-It does no I/O. It supports versions with the `initialize` handshake, and (2026-07-28) with the version in each
-request's `_meta`. Nothing is refused before the handshake; after `shutdown` everything but `exit` is.
+It does no I/O. It supports versions with the `initialize` handshake, one of which (2025-03-26) has batches, and
+(2026-07-28) with the version in each request's `_meta`. Nothing is refused before the handshake; after `shutdown`
+everything but `exit` is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, TypeAlias
 
 import msgspec
@@ -25,20 +26,31 @@ __all__ = [
     "Request",
     "RequestRefused",
     "Session",
+    "is_cancelled",
     "unreadable",
 ]
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
+BATCH_VERSION = "2025-03-26"
+MAX_BATCH = 1000
+"""The most messages of a batch."""
+
 SERVER = {"name": "context-pack", "version": __version__}
 
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 _SHUT_DOWN, _UNSUPPORTED_VERSION = -32000, -32022
 _META = "io.modelcontextprotocol/"
+_VERSION, _CLIENT, _CAPABILITIES = (
+    f"{_META}{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities")
+)
+_DISCOVER = "server/discover"
+_HANDSHAKE_ONLY = frozenset({"initialize", "ping"})  # the versions without a handshake removed them
+_CANCELLED = "notifications/cancelled"
 _HOUR = 3_600_000
 # Which results may be cached, by whom and for how many milliseconds. All others may change at any time.
 _CACHEABLE = {
-    "server/discover": ("public", _HOUR),
+    _DISCOVER: ("public", _HOUR),
     "tools/list": ("public", _HOUR),
     "resources/templates/list": ("public", _HOUR),
     "resources/list": ("private", 0),
@@ -88,21 +100,37 @@ class _Envelope(Value, frozen=True):
 
 
 _envelope = msgspec.json.Decoder(_Envelope)
+_batch = msgspec.json.Decoder(list[msgspec.Raw])
 _encoder = msgspec.json.Encoder()
 _NOT_READ = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class Session:
-    """The state of one connection. `begun`: the client introduced itself. `ended`: it sent `exit`."""
+    """The state of one connection. `begun`: the client introduced itself. `ended`: it sent `exit`.
+
+    `_batches`: the version that was agreed on has batches.
+    """
 
     def __init__(self, methods: Mapping[str, Method]) -> None:
         self.begun = False
         self.ended = False
         self._shut_down = False
-        self._methods = {"initialize": _initialize, "server/discover": _discover, "ping": _pong, **methods}
+        self._batches = False
+        self._methods = {"initialize": self._initialize, _DISCOVER: _discover, "ping": _pong, **methods}
 
     def answer(self, data: bytes) -> bytes | None:
         """The answer to one message; None when it needs none. An invalid request is answered with the id null."""
+        batch = _split_batch(data) if self._batches else ()
+        if not batch:
+            return self._answer(data)
+        if len(batch) > MAX_BATCH:
+            why = f"invalid request: a batch of more than {MAX_BATCH} messages"
+            return refusal(RequestRefused(why, number=INVALID_REQUEST))
+        answers = [answer for message in batch if (answer := self._answer(message, alone=False)) is not None]
+        return b"[" + b",".join(answers) + b"]" if answers else None
+
+    def _answer(self, data: bytes, *, alone: bool = True) -> bytes | None:
+        """The answer to one message, which may be one of a batch."""
         try:
             envelope = _read(data)
             ident = _ident(bytes(envelope.id))
@@ -115,14 +143,14 @@ class Session:
         except RequestRefused as error:
             return refusal(error, ident)
         try:
-            result = self._result(method, envelope, ident)
+            result = self._result(method, envelope, ident, alone=alone)
         except RequestRefused as error:
             return None if ident == b"null" else refusal(error, ident)
         if ident == b"null":
             return None
         return _encoder.encode({"jsonrpc": "2.0", "id": msgspec.Raw(ident), "result": result})
 
-    def _result(self, method: str, envelope: _Envelope, ident: bytes) -> object:
+    def _result(self, method: str, envelope: _Envelope, ident: bytes, *, alone: bool) -> object:
         if method == "exit":
             self.ended = True
             return None
@@ -133,9 +161,11 @@ class Session:
             return None
         if method in _ACKNOWLEDGED:
             return None
+        if method == "initialize" and not alone:
+            raise RequestRefused("invalid request: initialize is not part of a batch", number=INVALID_REQUEST)
         request = _request(method, envelope, ident)
         serve = self._methods.get(method)
-        if serve is None:
+        if serve is None or (request.modern and method in _HANDSHAKE_ONLY):
             raise RequestRefused(f"no such method: {method[:_SHOWN]!r}", number=NO_METHOD)
         self.begun = self.begun or request.modern or method == "initialize"
         try:
@@ -146,6 +176,62 @@ class Session:
             data = {"error": type(error).__name__, "at": _place(error)}
             raise RequestRefused("internal error", number=INTERNAL, data=data) from error
         return _modern(method, result) if request.modern else result
+
+    def _initialize(self, request: Request) -> object:
+        """The handshake: the client's version if it is supported, else our newest."""
+        requested = request.params.get("protocolVersion")
+        if requested is not None and type(requested) is not str:
+            raise RequestRefused("invalid params: protocolVersion must be text", number=INVALID_PARAMS)
+        version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+        self._batches = version == BATCH_VERSION
+        return {
+            "protocolVersion": version,
+            "capabilities": CAPABILITIES,
+            "serverInfo": SERVER,
+            "instructions": INSTRUCTIONS,
+        }
+
+
+def _split_batch(data: bytes) -> tuple[bytes, ...]:
+    """The messages of a batch; none if it is no batch, an empty one, or nested too deep."""
+    if not data.lstrip().startswith(b"["):
+        return ()
+    try:
+        return tuple(bytes(message) for message in _batch.decode(data))
+    except _NOT_READ:
+        return ()
+
+
+def is_cancelled(data: bytes, later: Iterable[bytes]) -> bool:
+    """Whether a message that came later cancels this request. A handshake cannot be cancelled."""
+    notifications = [message for message in later if b"cancelled" in message]
+    if not notifications:
+        return False
+    try:
+        request = _read(data)
+        ident = msgspec.json.decode(request.id)
+        if ident is None or _method(bytes(request.method)) == "initialize":
+            return False
+    except (RequestRefused, *_NOT_READ):
+        return False
+    return any(_is_same(_cancelled_id(message), ident) for message in notifications)
+
+
+def _cancelled_id(data: bytes) -> object:
+    """The id of the request that a notification cancels; None if the message cancels none."""
+    try:
+        notification = _read(data)
+        if _method(bytes(notification.method)) != _CANCELLED:
+            return None
+        params = msgspec.json.decode(notification.params)
+    except (RequestRefused, *_NOT_READ):
+        return None
+    return params.get("requestId") if type(params) is dict else None
+
+
+def _is_same(one_id: object, other_id: object) -> bool:
+    """Whether two ids are the same JSON: 1, 1.0 and "1" are not."""
+    return type(one_id) is type(other_id) and one_id == other_id
 
 
 def _place(error: BaseException) -> str:
@@ -242,22 +328,26 @@ def _request(method: str, envelope: _Envelope, ident: bytes) -> Request:
     if params is not None and type(params) is not dict:
         raise RequestRefused("invalid params: params must be an object", number=INVALID_PARAMS)
     params = params or {}
-    modern = method != "initialize" and _is_modern(params)
+    modern = _is_modern(params)
+    if method == _DISCOVER and not modern:
+        raise RequestRefused(f"invalid params: {_NEEDED}", number=INVALID_PARAMS)
     return Request(id="" if ident == b"null" else ident.decode(), method=method, params=params, modern=modern)
 
 
+_NEEDED = f"_meta needs {_VERSION} as text and {_CAPABILITIES} as an object"
+
+
 def _is_modern(params: Mapping[str, Json]) -> bool:
-    """Whether the request names its protocol version itself.
+    """Whether the request names its protocol version itself. Half of that is refused.
 
     A version that is not supported is refused, with the supported ones in the data.
     """
     meta = params.get("_meta")
-    if type(meta) is not dict or f"{_META}protocolVersion" not in meta:
+    if type(meta) is not dict or not any(name in meta for name in (_VERSION, _CLIENT, _CAPABILITIES)):
         return False
-    version = meta[f"{_META}protocolVersion"]
-    if type(version) is not str or type(meta.get(f"{_META}clientCapabilities")) is not dict:
-        needed = f"_meta needs {_META}protocolVersion as text and {_META}clientCapabilities as an object"
-        raise RequestRefused(f"invalid params: {needed}", number=INVALID_PARAMS)
+    version = meta.get(_VERSION)
+    if type(version) is not str or type(meta.get(_CAPABILITIES)) is not dict:
+        raise RequestRefused(f"invalid params: {_NEEDED}", number=INVALID_PARAMS)
     if version not in MODERN_VERSIONS:
         data = {"supported": [*HANDSHAKE_VERSIONS, *MODERN_VERSIONS], "requested": version[:_SHOWN]}
         raise RequestRefused("unsupported protocol version", number=_UNSUPPORTED_VERSION, data=data)
@@ -284,20 +374,6 @@ INSTRUCTIONS = (
     "content, a section qa with a line such as 'verdict: pass', and refs that lead to existing lines. "
     "Packs expire: ttl extends one."
 )
-
-
-def _initialize(request: Request) -> object:
-    """The handshake: the client's version if it is supported, else our newest."""
-    requested = request.params.get("protocolVersion")
-    if requested is not None and type(requested) is not str:
-        raise RequestRefused("invalid params: protocolVersion must be text", number=INVALID_PARAMS)
-    version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
-    return {
-        "protocolVersion": version,
-        "capabilities": CAPABILITIES,
-        "serverInfo": SERVER,
-        "instructions": INSTRUCTIONS,
-    }
 
 
 def _discover(_request: Request) -> object:

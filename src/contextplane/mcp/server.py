@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import ClassVar, Self
 
@@ -16,7 +17,7 @@ from contextplane.errors import ContextPlaneError
 from contextplane.mcp.frames import BadFrame, Framer, Message, frame_message
 from contextplane.mcp.log import Log
 from contextplane.mcp.methods import Methods
-from contextplane.mcp.protocol import Session, unreadable
+from contextplane.mcp.protocol import Session, is_cancelled, unreadable
 
 __all__ = ["ClientGone", "OutputLost", "serve"]
 
@@ -24,6 +25,7 @@ OK, FAILED = 0, 1
 _IN, _OUT, _ERR = 0, 1, 2
 _READ = 1 << 16
 _LONGEST = 24 * 3_600_000  # milliseconds of one wait
+_AHEAD, _AHEAD_READS = 1 << 20, 16  # bytes, and reads, beyond the current request
 _AWAKE = 1.0  # seconds after an answer in which the store stays open for the next request
 
 
@@ -58,29 +60,86 @@ def serve(methods: Methods, *, log: Log, patience: float) -> int:
 
 
 def _serve(session: Session, streams: "_StandardStreams", log: Log, deadline: float) -> int:
-    framer = Framer()
-    while True:
-        data = streams.read(None if session.begun else deadline)
-        if data is None:
+    inbox = _Inbox(streams)
+    while not session.ended:
+        if not inbox.wait(None if session.begun else deadline):
             log("error", "no initialize request came in time")
             return FAILED
-        for frame in framer.feed(data) if data else framer.end():
-            _answer(frame, session, log, streams, framer)
-            if session.ended:
-                return OK
-        if not data:
+        frame = inbox.pop()
+        if frame is None:
             return OK
+        answer = _answer(frame, session, log, inbox)
+        if answer is not None:
+            streams.write(frame_message(answer, headers=inbox.has_headers))
+    return OK
 
 
-def _answer(frame: Message | BadFrame, session: Session, log: Log, streams: "_StandardStreams", framer: Framer) -> None:
+def _answer(frame: Message | BadFrame, session: Session, log: Log, inbox: "_Inbox") -> bytes | None:
+    """The answer to a frame, none if it is cancelled by then.
+
+    A request that is cancelled before its turn is not carried out.
+    """
     if isinstance(frame, BadFrame):
         log("warn", frame.why)
-        answer: bytes | None = unreadable(frame.why)
-    else:
-        log("debug", f"a message of {len(frame.data)} bytes")
-        answer = session.answer(frame.data)
-    if answer is not None:
-        streams.write(frame_message(answer, headers=bool(framer.headers)))
+        return unreadable(frame.why)
+    log("debug", f"a message of {len(frame.data)} bytes")
+    if is_cancelled(frame.data, inbox.look_ahead()):
+        return None
+    answer = session.answer(frame.data)
+    return None if answer is None or is_cancelled(frame.data, inbox.look_ahead()) else answer
+
+
+class _Inbox:
+    """The messages that came and were not answered yet.
+
+    The client may cancel a request, so what it sent after the request is read before the answer goes out.
+    """
+
+    def __init__(self, streams: "_StandardStreams") -> None:
+        self._streams = streams
+        self._framer = Framer()
+        self._frames: deque[Message | BadFrame] = deque()
+        self._waiting = 0  # bytes of the frames
+        self._ended = False
+
+    @property
+    def has_headers(self) -> bool:
+        return bool(self._framer.headers)
+
+    def wait(self, deadline: float | None) -> bool:
+        """Wait for a frame, or for the end of the input; return False when the deadline came first."""
+        while not self._frames and not self._ended:
+            data = self._streams.read(deadline)
+            if data is None:
+                return False
+            self._take(data)
+        return True
+
+    def pop(self) -> Message | BadFrame | None:
+        """The next frame; None at the end of the input."""
+        if not self._frames:
+            return None
+        frame = self._frames.popleft()
+        self._waiting -= _size(frame)
+        return frame
+
+    def look_ahead(self) -> list[bytes]:
+        """The messages behind the current one that are there already, up to a limit."""
+        for _ in range(_AHEAD_READS):
+            if self._ended or self._waiting > _AHEAD or (data := self._streams.read_now()) is None:
+                break
+            self._take(data)
+        return [frame.data for frame in self._frames if isinstance(frame, Message)]
+
+    def _take(self, data: bytes) -> None:
+        self._ended = not data
+        for frame in self._framer.feed(data) if data else self._framer.end():
+            self._frames.append(frame)
+            self._waiting += _size(frame)
+
+
+def _size(frame: Message | BadFrame) -> int:
+    return len(frame.data) if isinstance(frame, Message) else 0
 
 
 class _StandardStreams:
@@ -122,6 +181,17 @@ class _StandardStreams:
             except OSError:
                 return b""
         return None
+
+    def read_now(self) -> bytes | None:
+        """The bytes that are there already, empty at the end of the input; None if there are none."""
+        if not self._ready(_IN, select.POLLIN, 0.0):
+            return None
+        try:
+            return os.read(_IN, _READ)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
 
     def _on_signal(self, *_: object) -> None:
         """End a write to a client that does not read. A wait is ended by the wakeup descriptor instead."""

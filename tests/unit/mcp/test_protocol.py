@@ -14,6 +14,7 @@ from tests.support.cases import cases
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+CLIENT = "io.modelcontextprotocol/clientInfo"
 
 
 def broken(_request: Request) -> object:
@@ -93,6 +94,48 @@ def test_batches_are_refused_politely(data: bytes) -> None:
     answer = ask(data)
     assert (code(answer), answer["id"]) == (-32600, None)
     assert "batches" in answer["error"]["message"]
+
+
+def spoken(version: str) -> Session:
+    """A session after the handshake."""
+    result = session()
+    assert ask({"id": 0, "method": "initialize", "params": {"protocolVersion": version}}, result)["result"]
+    return result
+
+
+def test_a_batch_of_the_version_that_has_them_is_answered_with_a_batch() -> None:
+    to = spoken("2025-03-26")
+    batch = [
+        {"id": 1, "method": "ping"},
+        {"method": "notifications/initialized"},
+        {"id": "b", "method": "nope"},
+        7,
+        [],
+        {"id": 2, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}},
+        {"id": 3, "method": "tools/list"},
+    ]
+    data = to.answer(b" " + msgspec.json.encode(batch))
+    assert data is not None
+    answers = msgspec.json.decode(data, type=list[dict[str, Any]])
+    assert [(answer["id"], answer.get("error", {}).get("code")) for answer in answers] == [
+        (1, None),
+        ("b", -32601),
+        (None, -32600),
+        (None, -32600),
+        (2, -32600),
+        (3, None),
+    ]
+    assert to.answer(b'[{"method":"notifications/initialized"},{"method":"ping"}]') is None
+    for refused in (b"[]", b"[%b]" % b",".join([b'{"id":1,"method":"ping"}'] * 1001)):
+        answer = ask(refused, to)
+        assert (code(answer), answer["id"]) == (-32600, None)
+    assert code(ask(b"[1,", to)) == -32700
+    assert ask(b'{"id":4,"method":"ping"}', to)["result"] == {}
+
+
+@pytest.mark.parametrize("version", [other for other in HANDSHAKE_VERSIONS if other != "2025-03-26"])
+def test_other_versions_have_no_batches(version: str) -> None:
+    assert "batches" in ask(b'[{"id":1,"method":"ping"}]', spoken(version))["error"]["message"]
 
 
 @cases("data", [b"1", b"null", b'"text"', b"{}", b'{"method":7}', b'{"params":{}}'])
@@ -251,6 +294,28 @@ def test_a_version_that_nobody_speaks_is_refused_with_those_that_we_do() -> None
 @pytest.mark.parametrize("meta", [{VERSION: 7}, {CAPABILITIES: None}, {CAPABILITIES: []}])
 def test_half_an_envelope_is_refused(meta: dict[str, Any]) -> None:
     assert code(modern("tools/list", **meta)) == -32602
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [None, {}, {"progressToken": 1}, {CLIENT: {}}, {CLIENT: {}, CAPABILITIES: {}}, {CLIENT: {}, VERSION: "2026-07-28"}],
+)
+def test_discovery_without_the_whole_envelope_is_refused(meta: dict[str, Any] | None) -> None:
+    params = {} if meta is None else {"_meta": meta}
+    answer = ask({"id": 101, "method": "server/discover", "params": params})
+    assert (code(answer), answer["id"]) == (-32602, 101)
+
+
+@pytest.mark.parametrize("meta", [{CAPABILITIES: {}}, {CLIENT: {"name": "x", "version": "1"}}])
+def test_an_envelope_without_its_version_is_refused_by_every_method(meta: dict[str, Any]) -> None:
+    for method in ("tools/list", "ping", "unknown/method"):
+        assert code(ask({"id": 1, "method": method, "params": {"_meta": meta}})) == -32602
+
+
+@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "resources/subscribe", "unknown/method"])
+def test_methods_that_the_newest_version_removed_do_not_exist_in_it(method: str) -> None:
+    answer = modern(method)
+    assert (code(answer), answer["id"]) == (-32601, 1)
 
 
 def test_other_meta_data_is_no_envelope() -> None:
