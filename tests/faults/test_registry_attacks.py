@@ -1,15 +1,19 @@
-"""Every attack of `registry_attacks` is refused by whoever meets it, and leaves nothing to repair."""
+"""Every attack on a registry is refused by whoever meets it, or counts for nothing, and leaves nothing to repair."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
-from tests.faults.registry_attacks import ATTACKS, Attack, Scene, prepare
+from tests.faults.registry_attacks import ATTACKS as REFUSED_ATTACKS
+from tests.faults.registry_attacks import Attack, Scene, prepare
+from tests.faults.void_attacks import VOID_ATTACKS
 from tests.postgres import shared_url
 from tests.support.registry_team import Team
 from tests.support.samples import PROFILE
 from tests.support.store_copies import StoreCopies, memory_folder
+
+ATTACKS = (*REFUSED_ATTACKS, *VOID_ATTACKS)
 
 ON_POSTGRES = ATTACKS if PROFILE == "laws" else ATTACKS[::7]
 """A catalog in PostgreSQL is attacked by the same rows: some of the attacks in every run, all in `make laws`.

@@ -20,12 +20,13 @@ from contextplane.ports.catalog import Transaction
 from contextplane.registry.artifact_state import ArtifactState
 from contextplane.registry.events import Change, RegistryEvent, kind_of, sign_event
 from contextplane.registry.log import REGISTRY_LOG
-from contextplane.registry.streams import CHECKPOINTS, LOG, origin_of
+from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, origin_of
 from contextplane.registry.writer import index_objects
 from contextplane.store.event_stream import last_event, stream_head
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
 from contextplane.trust.clock import next_event_time
 from contextplane.trust.keyring_stream import STREAM
+from contextplane.trust.merkle import append_leaves
 from contextplane.trust.merkle_log import LogEntry
 from tests.support.forged_log import forge_log, heads_of
 from tests.support.registry_team import Team
@@ -60,10 +61,11 @@ class Forger:
                 state = reader.artifact(digest)
         return state
 
-    def append_event(self, stream: str, change: Change, at: Timestamp | None = None) -> None:
+    def append_event(self, stream: str, change: Change, at: Timestamp | None = None, *, keyring: int = 0) -> None:
         """Append an event whether or not it is allowed, with its entry and a checkpoint of everything.
 
-        `at`: the time of both; by default right after the newest checkpoint.
+        `at`: the time of both; by default right after the newest checkpoint. `keyring`: how many changes too old the
+        keyring is that it names.
         """
         with self._transaction() as (tx, origin):
             before = stream_head(tx.streams, stream)
@@ -72,7 +74,7 @@ class Forger:
                 seq=1 if before is None else before.seq + 1,
                 previous="" if before is None else before.digest,
                 entry=tx.streams.head(LOG),
-                keyring=tx.streams.head(STREAM),
+                keyring=tx.streams.head(STREAM) - keyring,
                 at=str(at or _next_time(tx)),
                 reason="because I can",
                 change=change,
@@ -102,6 +104,13 @@ class Forger:
         """Append an event that somebody else signed elsewhere."""
         with self._transaction() as (tx, origin):
             self._append(tx, origin, stream, Event(kind=kind, body=body))
+
+    def append_leaves(self, *bodies: bytes) -> None:
+        """Append bytes to the log and its tree as they are, and sign the ends of streams as they were."""
+        with self._transaction() as (tx, origin):
+            tx.streams.append(LOG, tx.streams.head(LOG), [Event(kind="entry", body=body) for body in bodies])
+            append_leaves(tx.streams, TREE, list(bodies))
+            self._sign(tx, origin, [])
 
     def sign_heads(self) -> None:
         """Append some entry, and sign the ends of the streams as they are now, whatever is missing."""

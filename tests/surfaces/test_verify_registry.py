@@ -170,7 +170,7 @@ def test_an_auditor_keeps_a_checkpoint_and_verifies_what_came_since(store: Path)
     assert "Not checked: its first 19 entries" in result.out
     report = answer(store, "--since", "kept.note")
     assert (report["answer"], report["since"], report["entries"]) == ("verified", 19, 1)
-    assert answer(store, "--since", "next.note")["since"] == 19
+    assert answer(store, "--since", "next.note")["since"] == 20
     one_error_line(verify(store, "-o", "kept.note"), 14, "proof_not_written")
 
 

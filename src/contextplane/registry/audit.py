@@ -297,6 +297,11 @@ class AuditResult(Value, frozen=True):
         return not self.problems
 
     @property
+    def damage(self) -> tuple[AuditProblem, ...]:
+        """The problems that the log does not have for good."""
+        return tuple(problem for problem in self.problems if not problem.logged)
+
+    @property
     def signable(self) -> bool:
         """Whether a new checkpoint may be signed.
 

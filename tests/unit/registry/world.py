@@ -119,10 +119,12 @@ class Registry:
     def now(self) -> Timestamp:
         return Timestamp(seconds=Timestamp.parse("2030-02-01T00:00:00Z").seconds + self.seconds, nanos=0)
 
-    def keyring_change(self, change: KeyChange, *, seal: bool = True, log: bool = True) -> None:
+    def keyring_change(
+        self, change: KeyChange, *, seal: bool = True, log: bool = True, entry: int | None = None
+    ) -> None:
         """Change the keyring, and sign the registry anew where that is possible. `seal`: as everybody does by now.
 
-        `log`: whoever is trusted may sign the log.
+        `log`: whoever is trusted may sign the log. `entry`: the place that the change names, if it is another one.
         """
         self.seconds += 1
         if log and isinstance(change, KeyTrust):
@@ -130,8 +132,8 @@ class Registry:
         root = key_of("root")
         with self.catalog.write() as tx:
             keys = follow_keyring(tx.streams, TrustedKeys(origin=ORIGIN), CHECK)
-            entry = next_keyring_entry(tx.streams, keys)
-            body = sign_change(keys, change, at=self.now, signer=root, entry=entry)
+            place = next_keyring_entry(tx.streams, keys) if entry is None else entry
+            body = sign_change(keys, change, at=self.now, signer=root, entry=place)
             after = append_change(tx.streams, keys, body, CHECK)
             if seal:
                 with suppress(ContextPlaneError):

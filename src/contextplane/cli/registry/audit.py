@@ -84,24 +84,18 @@ def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput
     fresh = None
     if args.sign and audit.signable:
         fresh = renew_checkpoint(session, audit, session.keys.signer(args.key))
-    sound = audit.sound or (fresh is not None and audit.renewable and len(audit.problems) == 1)
-    answer = "verified" if sound else "modified"
+    is_whole = not audit.damage or (fresh is not None and audit.renewable)
+    answer = _answer(audit) if is_whole else "modified"
     kept = fresh or audit.newest
-    if args.output is not None and sound and kept is not None:
+    if args.output is not None and is_whole and kept is not None:
         write_checkpoint(kept, args.output)
     _print_audit(session, audit, fresh, output)
     output.line(f"Integrity:  {output.paint(ANSWER_COLOR[answer], answer)}")
     for problem in audit.problems:
-        output.failure_line(f"  {problem.code}  {clean(problem.at)}  {clean(problem.message)}")
-    if audit.problems and sound:
-        output.line("  The new checkpoint fixes this.")
-    elif audit.renewable and len(audit.problems) == 1:
-        output.line("  Everything else is in order: 'ctx verify --registry --sign' signs a fresh checkpoint.")
-        if audit.problems[0].code == CheckpointBeforeRevocation.code:
-            output.line(
-                "  If you did that after the revocation, this log was replaced: restore a copy, and do not sign it."
-            )
-    if args.output is not None and sound:
+        void = "void  " if problem.logged else ""
+        output.failure_line(f"  {void}{problem.code}  {clean(problem.at)}  {clean(problem.message)}")
+    _print_ways_out(audit, is_fixed=is_whole, output=output)
+    if args.output is not None and is_whole:
         output.line(f"Kept:       {clean(args.output)}")
     output.answer(
         {
@@ -118,7 +112,26 @@ def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput
             "troubles": audit.problems,
         }
     )
-    return STATUS_OF[answer]
+    return OK if fresh is not None and is_whole else STATUS_OF[answer]
+
+
+def _answer(audit: AuditResult) -> str:
+    return "void" if len(audit.problems) > len(audit.damage) else "verified"
+
+
+def _print_ways_out(audit: AuditResult, *, is_fixed: bool, output: CommandOutput) -> None:
+    """Print what to do about the problems. `is_fixed`: nothing is left but void events."""
+    if audit.damage and is_fixed:
+        output.line("  The new checkpoint fixes this.")
+    elif audit.renewable:
+        output.line("  Everything else is in order: 'ctx verify --registry --sign' signs a fresh checkpoint.")
+        if audit.damage[0].code == CheckpointBeforeRevocation.code:
+            output.line(
+                "  If you did that after the revocation, this log was replaced: restore a copy, and do not sign it."
+            )
+    if is_fixed and _answer(audit) == "void":
+        output.line("  The log has void events for good. They count for nothing: every reader passes over them.")
+        output.line("  To verify from here on without them: -o FILE keeps this checkpoint, --since FILE begins there.")
 
 
 def _print_audit(

@@ -31,8 +31,8 @@ __all__ = [
     "repair_summary",
 ]
 
-STATUS_OF = {"verified": OK, "modified": UNTRUSTED, "unchecked": REFUSED, "unknown": NOT_FOUND}
-ANSWER_COLOR = {"verified": "green", "modified": "red", "unchecked": "yellow", "unknown": "yellow"}
+STATUS_OF = {"verified": OK, "modified": UNTRUSTED, "void": UNTRUSTED, "unchecked": REFUSED, "unknown": NOT_FOUND}
+ANSWER_COLOR = {"verified": "green", "modified": "red", "void": "yellow", "unchecked": "yellow", "unknown": "yellow"}
 
 _DIFF_COLOR = {"-": "red", "+": "green", "@": "dim", "\\": "dim"}
 _LONGEST = 4000

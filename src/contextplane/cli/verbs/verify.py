@@ -13,6 +13,8 @@ The result is one of:
   modified     status 11
   unchecked    status 10: something could not be checked
   unknown      status 13: no sidecar, or its pack is not in the store
+  void         status 11: nothing of the registry was changed, and its log has events that count for nothing, because
+               their keys did not have the right
 
 --registry verifies every event, the log, both trees, every checkpoint, and every object that an event names; that what
 publishers claim holds, by running the gates over every version again; and that nothing was rewritten, truncated, forked

@@ -1,0 +1,261 @@
+"""What a key without the right puts into the log for good. It counts for nothing, and honest people go on.
+
+Nobody can take an entry out of the log again, and no copy is without it. So after each of these deeds every reader sees
+what was there before, an audit names the deed, everybody with a right still acts, and the log can be signed.
+"""
+
+from contextplane.model.ids import Digest
+from contextplane.registry.events import (
+    Change,
+    Deprecated,
+    EnvironmentOpened,
+    NameClaimed,
+    Pin,
+    Pinned,
+    Pins,
+    Published,
+    Revoked,
+    Unpinned,
+)
+from contextplane.registry.streams import environment_stream, names_stream
+from tests.faults.registry_attacks import (
+    AUDIT,
+    BEFORE,
+    COMPILE,
+    OTHER_ISSUER,
+    PIN_STREAM,
+    READS,
+    VERSION_STREAM,
+    Attack,
+    Check,
+    Scene,
+    Step,
+    forget,
+    newcomer_reads,
+    note_answer,
+    refuses,
+    same,
+    succeeds,
+    trust,
+)
+from tests.support.registry_forger import Forger
+from tests.support.registry_team import LOG_ROLE, PACK_ID
+from tests.unit.registry.desk import NARROWER, version
+from tests.unit.trust.world import key_of
+
+__all__ = ["VOID_ATTACKS"]
+
+OBJECTS = (b"no artifact", b"no envelope", b"no report")
+DIGEST, ENVELOPE, REPORT = (str(Digest.of(data)) for data in OBJECTS)
+SIGN = "root: verify --registry --sign"
+
+
+def append(person: str, stream: str, change: Change, *, keyring: int = 0) -> Step:
+    """Append an event, whether or not it is allowed. `keyring`: how many changes too old the one is that it names."""
+    return lambda scene: Forger(scene.team, person).append_event(stream, change, keyring=keyring)
+
+
+def append_bytes(person: str, stream: str, body: bytes) -> Step:
+    return lambda scene: Forger(scene.team, person).append_copy(stream, "pinned", body)
+
+
+def append_leaves(person: str, *bodies: bytes) -> Step:
+    return lambda scene: Forger(scene.team, person).append_leaves(*bodies)
+
+
+def publication(issuer: str, *, kind: str = "context_pack") -> Published:
+    return Published(
+        digest=DIGEST,
+        kind=kind,  # type: ignore[arg-type]
+        issuer=issuer,
+        envelope=ENVELOPE,
+        report=REPORT,
+        golden="passed",
+        after="",
+    )
+
+
+def store_objects(scene: Scene) -> None:
+    for data in OBJECTS:
+        Forger(scene.team, "gops").store(data)
+
+
+def pin_of(name: str, number: str, by: str, *, named: str = PACK_ID) -> Pinned:
+    """A pin as its event carries it: `named` is what the event says that it pins."""
+    pin = Pin(
+        id=name,
+        version=number,
+        digest=DIGEST,
+        kind="context_pack",
+        entry=1,
+        at="2026-01-01T00:00:00Z",
+        by=key_of(by).public_key.key_id,
+    )
+    return Pinned(kind="context_pack", id=named, version=number, digest=DIGEST, pins=Pins(base=pin))
+
+
+def release(number: str) -> Check:
+    return lambda scene: _assert_released(scene, number)
+
+
+def _assert_released(scene: Scene, number: str) -> None:
+    scene.team.release(version(number, NARROWER))
+
+
+def is_void(code: str, *acts: str) -> tuple[Check, ...]:
+    """Everything reads as before, also for newcomers; the audit says so; acts and signatures go on."""
+    return (
+        same(COMPILE),
+        *(succeeds(step) for step in READS),
+        newcomer_reads(*READS),
+        refuses(AUDIT, frozenset({code})),
+        succeeds(SIGN),
+        *(succeeds(act) for act in acts),
+        succeeds(f"ops: pin prod {BEFORE}"),
+        succeeds(f"ops: rollback prod {PACK_ID} --reason 'not that one'"),
+        succeeds(SIGN),
+    )
+
+
+def void(  # noqa: PLR0913  what an attack consists of
+    name: str,
+    attacker: str,
+    deed: tuple[Step, ...],
+    code: str,
+    *,
+    story: tuple[Step, ...] = (),
+    acts: tuple[str, ...] = (),
+    checks: tuple[Check, ...] = (),
+) -> Attack:
+    return Attack(name, attacker, (*story, note_answer(COMPILE)), deed, (*is_void(code, *acts), *checks))
+
+
+GLOBEX: tuple[Step, ...] = (trust("gops", "operator", "publisher", LOG_ROLE, issuer=OTHER_ISSUER), store_objects)
+THING = "globex.thing"
+CLAIM = NameClaimed(issuer=OTHER_ISSUER, kind="context_pack", tenant=OTHER_ISSUER)
+OWN_VERSION: tuple[Step, ...] = (
+    append("gops", names_stream(THING), CLAIM),
+    append("gops", f"registry/version/{THING}@1.0.0", publication(OTHER_ISSUER)),
+)
+MISSING, INVALID = "registry_role_missing", "registry_event_invalid"
+UNKNOWN = frozenset({"version_not_found"})
+
+VOID_ATTACKS = (
+    void(
+        "a key without a right unpins production",
+        "K(log)",
+        (append("author", PIN_STREAM, Unpinned(id=PACK_ID, version="1.1.0", pins=Pins())),),
+        MISSING,
+    ),
+    void(
+        "a key without a right revokes what production pins",
+        "K(log)",
+        (append("author", VERSION_STREAM, Revoked()),),
+        MISSING,
+    ),
+    void(
+        "a reviewer opens a protected environment",
+        "K(security)",
+        (append("sec", environment_stream("prod"), EnvironmentOpened()),),
+        MISSING,
+    ),
+    void(
+        "an operator of another tenant pins production by a version of their own",
+        "K(operator) of another issuer",
+        (*OWN_VERSION, append("gops", PIN_STREAM, pin_of(PACK_ID, "1.0.0", "gops", named=THING))),
+        MISSING,
+        story=GLOBEX,
+    ),
+    void(
+        "an operator of another tenant pins a version of their own in the place of another's",
+        "K(operator) of another issuer",
+        (*OWN_VERSION, append("gops", PIN_STREAM, pin_of(THING, "1.0.0", "gops", named=THING))),
+        MISSING,
+        story=GLOBEX,
+    ),
+    void(
+        "another issuer publishes under an id, and pins that",
+        "K(operator, publisher) of another issuer",
+        (
+            append("gops", f"registry/version/{PACK_ID}@9.9.9", publication(OTHER_ISSUER)),
+            append("gops", PIN_STREAM, pin_of(PACK_ID, "9.9.9", "gops")),
+        ),
+        "publish_name_taken",
+        story=GLOBEX,
+        checks=(refuses(f": verify {PACK_ID}@9.9.9", UNKNOWN), refuses(f"ops: pin prod {PACK_ID}@9.9.9", UNKNOWN)),
+    ),
+    void(
+        "another issuer claims an id that has an owner",
+        "K(publisher) of another issuer",
+        (
+            append(
+                "gops",
+                names_stream(PACK_ID),
+                NameClaimed(issuer=OTHER_ISSUER, kind="context_pack", tenant=OTHER_ISSUER),
+            ),
+            append("gops", PIN_STREAM, pin_of(PACK_ID, "1.0.0", "gops")),
+        ),
+        "publish_name_taken",
+        story=GLOBEX,
+    ),
+    void(
+        "another issuer takes the next number of a pack",
+        "K(publisher) of another issuer",
+        (append("gops", f"registry/version/{PACK_ID}@1.2.0", publication(OTHER_ISSUER)),),
+        "publish_name_taken",
+        story=GLOBEX,
+        checks=(release("1.2.0"), succeeds(f"ops: pin prod {PACK_ID}@1.2.0")),
+    ),
+    void(
+        "a key without a right squats the next number of a pack",
+        "K(log)",
+        (append("author", f"registry/version/{PACK_ID}@1.2.0", Deprecated()),),
+        MISSING,
+        checks=(release("1.2.0"),),
+    ),
+    void(
+        "a role that was taken away is used under the keyring of before",
+        "K(log), an operator until then",
+        (append("former", PIN_STREAM, Unpinned(id=PACK_ID, version="1.1.0", pins=Pins()), keyring=1),),
+        INVALID,
+        story=(trust("former", "operator", LOG_ROLE), trust("former", LOG_ROLE)),
+    ),
+    void(
+        "a role that was taken away is used under the keyring of before, for somebody who never read the registry",
+        "K(log), an operator until then",
+        (append("former", PIN_STREAM, Unpinned(id=PACK_ID, version="1.1.0", pins=Pins()), keyring=1), forget),
+        INVALID,
+        story=(trust("former", "operator", LOG_ROLE), trust("former", LOG_ROLE)),
+    ),
+    void(
+        "bytes that are no event are put at the end of the pins",
+        "K(log)",
+        (append_bytes("author", PIN_STREAM, b"{}"),),
+        "envelope_invalid",
+    ),
+    void(
+        "bytes that are no text are put at the end of a version",
+        "K(log)",
+        (append_bytes("author", VERSION_STREAM, b"\xff\xfe"),),
+        "envelope_invalid",
+    ),
+    void(
+        "a leaf that is no entry is put into the log",
+        "K(log)",
+        (append_leaves("author", b"{}", b"\xff", b""),),
+        "log_rewritten",
+    ),
+    void(
+        "entries that follow nothing are put into the log",
+        "K(log)",
+        (
+            append_leaves(
+                "author",
+                b'{"event":"%s","previous":"","seq":9,"stream":"%s"}' % (b"0" * 64, VERSION_STREAM.encode()),
+                b'{"event":"%s","previous":"%s","seq":1,"stream":"%s"}' % (b"0" * 64, b"1" * 64, PIN_STREAM.encode()),
+                b'{"event":"%s","seq":2,"stream":"trust/keyring"}' % (b"0" * 64),
+            ),
+        ),
+        "log_rewritten",
+    ),
+)
