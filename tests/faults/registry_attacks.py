@@ -799,6 +799,11 @@ def open_dev_in_future(person: str) -> Step:
     return lambda scene: Forger(scene.team, person).append_event(DEV, EnvironmentOpened(), FUTURE)
 
 
+def hide_future(person: str) -> Step:
+    """Open an environment by an event of a far future, under a checkpoint of today."""
+    return lambda scene: Forger(scene.team, person).append_event(DEV, EnvironmentOpened(), FUTURE, hidden=True)
+
+
 def trusts(person: str, *roles: str) -> Check:
     return lambda scene: scene.team.do(trust_step(person, ISSUER, *roles, team=scene.team))
 
@@ -984,6 +989,20 @@ CLOCKS = (
         (note_time,),
         (open_dev_in_future("ops"),),
         (*_recovery(revokes_from_noted_time("ops")), *GO_ON),
+    ),
+    Attack(
+        "an event of the year 2099 under a checkpoint of today",
+        "K(operator)",
+        (note_time,),
+        (hide_future("ops"),),
+        (
+            *(succeeds(step) for step in READS),
+            refuses(AUDIT, AHEAD),
+            revokes_from_noted_time("ops"),
+            succeeds("pub: verify --registry --sign"),
+            *(succeeds(step) for step in (*READS, AUDIT)),
+            *GO_ON,
+        ),
     ),
     Attack(
         "a checkpoint of the year 2099 by one of three owners",

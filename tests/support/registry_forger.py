@@ -60,10 +60,11 @@ class Forger:
                 state = reader.artifact(digest)
         return state
 
-    def append_event(self, stream: str, change: Change, at: Timestamp | None = None) -> None:
+    def append_event(self, stream: str, change: Change, at: Timestamp | None = None, *, hidden: bool = False) -> None:
         """Append an event whether or not it is allowed, with its entry and a checkpoint of everything.
 
-        `at`: the time of both; by default right after the newest checkpoint.
+        `at`: the time of the event, by default right after the newest checkpoint. The checkpoint has it as well, unless
+        `hidden`.
         """
         with self._transaction() as (tx, origin):
             before = stream_head(tx.streams, stream)
@@ -80,7 +81,7 @@ class Forger:
             )
             body = sign_event(event, self._signer)
             index_objects(tx.objects, stream, change)
-            self._append(tx, origin, stream, Event(kind=kind_of(change), body=body), at)
+            self._append(tx, origin, stream, Event(kind=kind_of(change), body=body), None if hidden else at)
 
     def sign_checkpoint(self, at: Timestamp) -> None:
         """Sign the registry as it is, at any time."""

@@ -117,12 +117,12 @@ def last_time(
     """The last time on record, which an act follows: of the keyring's last change or of a checkpoint.
 
     A checkpoint that is far ahead of the clock and of the keyring is refused, because an owner can take it back. What
-    cannot be taken back is continued, since a refusal would close the store for good: a change of the keyring, and the
-    checkpoint of an owner without whom too few owners would remain.
+    cannot be taken back is continued, since a refusal would close the store for good: a change of the keyring, the
+    checkpoint of an owner without whom too few owners would remain, and a store of the first format, which is sealed.
     """
     known = keyrings.now.as_of
-    if latest is None:
-        return known
+    if latest is None or keyrings.now.sealed is None:
+        return known if latest is None else max(known, latest.time)
     if is_far_ahead(max(clock, known), latest.time) and is_far_ahead(
         _lasting_time(streams, keyrings.now, latest, check), latest.time
     ):
