@@ -799,6 +799,11 @@ def open_dev_in_future(person: str) -> Step:
     return lambda scene: Forger(scene.team, person).append_event(DEV, EnvironmentOpened(), FUTURE)
 
 
+def hide_future(person: str) -> Step:
+    """Open an environment by an event of a far future, under a checkpoint of today."""
+    return lambda scene: Forger(scene.team, person).append_event(DEV, EnvironmentOpened(), FUTURE, hidden=True)
+
+
 def trusts(person: str, *roles: str) -> Check:
     return lambda scene: scene.team.do(trust_step(person, ISSUER, *roles, team=scene.team))
 
@@ -848,32 +853,73 @@ def is_of_today(scene: Scene) -> None:
     assert audit["checkpoint"]["time"] < "2098", audit
 
 
-def newcomer_reads(*steps: str) -> Check:
-    """A client that remembers nothing can do these as well."""
-    return lambda scene: scene.team.newcomer("somebody.state").do(*steps)
+def somebody_reads(*steps: str, who: str = "newcomer") -> Check:
+    """Another client can do these as well. It remembers what it read before under this name."""
+    return lambda scene: scene.team.newcomer(f"{who}.state").do(*steps)
 
 
-def _recovery(person: str) -> tuple[Check, ...]:
-    """Nobody builds on what is of the future; an owner takes it back, and everybody goes on."""
+def owners_revoke(person: str) -> Check:
+    """Two owners agree to take back what a third one signed since the attack."""
+
+    def check(scene: Scene) -> None:
+        public, since = scene.team.public_file(person), scene.notes["time"]
+        scene.team.do(
+            f"root: keys propose revoke {public} --reason 'its clock is wrong' --from {since} -o revoke.json",
+            "anna: keys approve revoke.json --yes",
+        )
+
+    return check
+
+
+COLLEAGUES = {
+    "reader": PACKS,
+    "runner": COMPILE,
+    "auditor": AUDIT,
+    "replayer": VERIFY,
+    "writer": "eva: lint draft.json --record",
+    "owner": "root: keys propose trust --witnesses 0 -o none.json",
+    "exporter": f": export {BEFORE} --environment prod -o exported.json",
+}
+"""Clients that saw what is of the future, and what each of them does first when it was taken back."""
+
+
+def _recovery(revoked: Check) -> tuple[Check, ...]:
+    """What is of the future is built upon by no act; an owner takes it back, and everybody goes on."""
     return (
         *refuse((COMPILE, PIN, "pub: verify --registry --sign"), AHEAD),
         lambda scene: refuses(trust_step("new", ISSUER, "operator", LOG_ROLE, team=scene.team), AHEAD)(scene),
-        lambda scene: refuses(f"root: keys revoke {scene.team.public_file(person)} --reason lost", AHEAD)(scene),
         *(succeeds(step) for step in (PACKS, SHOW, VERIFY, AUDIT)),
-        revokes_from_noted_time(person),
+        *(somebody_reads(PACKS, who=who) for who in COLLEAGUES),
+        revoked,
         *refuse((COMPILE, PIN), UNSIGNED),
         succeeds("pub: verify --registry --sign"),
         is_of_today,
         *(succeeds(step) for step in READS),
-        newcomer_reads(*READS, AUDIT),
-        trusts("new", "operator", "environment:dev", LOG_ROLE),
-        succeeds(f"new: pin staging {BEFORE}"),
-        succeeds("new: pin dev --protect"),
-        succeeds("new: pin dev --open --reason 'to try'"),
+        *(somebody_reads(step, who=who) for who, step in COLLEAGUES.items()),
+        somebody_reads(*READS, AUDIT),
         is_of_today,
-        newcomer_reads(*READS, AUDIT),
+        somebody_reads(*READS, AUDIT),
     )
 
+
+GO_ON: tuple[Check, ...] = (
+    trusts("new", "operator", "environment:dev", LOG_ROLE),
+    succeeds(f"new: pin staging {BEFORE}"),
+    succeeds("new: pin dev --protect"),
+    succeeds("new: pin dev --open --reason 'to try'"),
+    succeeds("new: pin dev --protect --reason 'it was tried'"),
+    is_of_today,
+    somebody_reads(*READS, AUDIT),
+)
+"""What people do afterwards, under a new change of the keyring, in the stream that was attacked, too."""
+
+OWNERS: tuple[Step, ...] = (
+    lambda scene: scene.team.do(f"{trust_step('anna', ISSUER, 'owner', team=scene.team)} --until 2098-01-01T00:00:00Z"),
+    trust("ben", "owner"),
+    trust("carl", "owner"),
+    "root: keys propose trust --owners 2 -o owners.json",
+    "anna: keys approve owners.json --yes",
+)
 
 ROLLED_BACK = frozenset({"log_rolled_back", "keyring_rolled_back"})
 
@@ -908,7 +954,7 @@ CLOSED = (
                 *refuse((*READS, PIN), UNSIGNED),
                 succeeds("pub: verify --registry --sign"),
                 *(succeeds(step) for step in (*READS, PIN, AUDIT, FSCK)),
-                newcomer_reads(*READS, AUDIT),
+                somebody_reads(*READS, AUDIT),
             ),
         )
         for name, note, deed, codes in (
@@ -929,14 +975,41 @@ CLOCKS = (
         "K(log)",
         (note_time,),
         (sign_future("author"),),
-        (*_recovery("author"), succeeds(FSCK)),
+        (
+            somebody_reads(PACKS, who="keeper"),
+            lambda scene: refuses(f"root: keys revoke {scene.team.public_file('author')} --reason lost", AHEAD)(scene),
+            *_recovery(revokes_from_noted_time("author")),
+            *GO_ON,
+            somebody_reads(FSCK, who="keeper"),
+        ),
     ),
     Attack(
         "an event and a checkpoint of the year 2099",
         "K(operator)",
         (note_time,),
         (open_dev_in_future("ops"),),
-        _recovery("ops"),
+        (*_recovery(revokes_from_noted_time("ops")), *GO_ON),
+    ),
+    Attack(
+        "an event of the year 2099 under a checkpoint of today",
+        "K(operator)",
+        (note_time,),
+        (hide_future("ops"),),
+        (
+            *(succeeds(step) for step in READS),
+            refuses(AUDIT, AHEAD),
+            revokes_from_noted_time("ops"),
+            succeeds("pub: verify --registry --sign"),
+            *(succeeds(step) for step in (*READS, AUDIT)),
+            *GO_ON,
+        ),
+    ),
+    Attack(
+        "a checkpoint of the year 2099 by one of three owners",
+        "K(owner), two of whom must agree",
+        (*OWNERS, note_time),
+        (sign_future("ben"),),
+        _recovery(owners_revoke("ben")),
     ),
 )
 

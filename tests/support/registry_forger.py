@@ -61,11 +61,13 @@ class Forger:
                 state = reader.artifact(digest)
         return state
 
-    def append_event(self, stream: str, change: Change, at: Timestamp | None = None, *, keyring: int = 0) -> None:
+    def append_event(
+        self, stream: str, change: Change, at: Timestamp | None = None, *, hidden: bool = False, keyring: int = 0
+    ) -> None:
         """Append an event whether or not it is allowed, with its entry and a checkpoint of everything.
 
-        `at`: the time of both; by default right after the newest checkpoint. `keyring`: how many changes too old the
-        keyring is that it names.
+        `at`: the time of the event, by default right after the newest checkpoint. The checkpoint has it as well, unless
+        `hidden`. `keyring`: how many changes too old the keyring is that it names.
         """
         with self._transaction() as (tx, origin):
             before = stream_head(tx.streams, stream)
@@ -82,7 +84,7 @@ class Forger:
             )
             body = sign_event(event, self._signer)
             index_objects(tx.objects, stream, change)
-            self._append(tx, origin, stream, Event(kind=kind_of(change), body=body), at)
+            self._append(tx, origin, stream, Event(kind=kind_of(change), body=body), None if hidden else at)
 
     def sign_checkpoint(self, at: Timestamp) -> None:
         """Sign the registry as it is, at any time."""

@@ -14,16 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from contextplane.app.platform import Platform, open_platform
 from contextplane.app.registry.keys import KeyStore
 from contextplane.app.settings import Settings
 from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest, PackRef
+from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import Timestamp
 from contextplane.registry.events import RegistryEvent, Revoked, kind_of, sign_event
-from contextplane.registry.streams import LOG, origin_of, version_stream
-from contextplane.store.event_stream import stream_head
+from contextplane.registry.log import REGISTRY_LOG
+from contextplane.registry.streams import CHECKPOINTS, LOG, origin_of, version_stream
+from contextplane.store.event_stream import last_event, stream_head
+from contextplane.trust.checkpoint import signed_checkpoint
 from contextplane.trust.keyring_stream import STREAM as KEYRING
 from contextplane.trust.merkle_log import LogEntry
 from tests.support.cases import cases
@@ -179,6 +183,24 @@ def test_a_client_that_saw_the_first_format_accepts_the_sealed_one_and_not_the_w
     shutil.rmtree(store.folder)
     shutil.copytree(old, store.folder)
     one_error_line(client.run("packs"), 11, "keyring_rolled_back")
+
+
+def sign_later(store: OldStore) -> None:
+    """A key without the role of an owner signs the registry as it is, at a time of the far future."""
+    with open_platform(Settings(cwd=str(store.folder), state_dir=None)) as platform, platform.catalog.write() as tx:
+        newest = last_event(tx.streams, CHECKPOINTS)
+        assert newest is not None
+        claimed = REGISTRY_LOG.claimed_checkpoint(newest.body)
+        signer = KeyStore(platform, PASSPHRASE.encode).signer("pub")
+        note = signed_checkpoint(replace(claimed, time=Timestamp.parse(LATER)), signer)
+        tx.streams.append(CHECKPOINTS, newest.seq, [Event(kind="checkpoint", body=canonical(note.decode()))])
+
+
+def test_it_is_sealed_also_if_its_time_is_far_ahead_because_nothing_is_revoked_before_that(store: OldStore) -> None:
+    sign_later(store)
+    one_error_line(store.run("keys", "revoke", "pub", "--reason", "lost", "--key", "root"), 10, "store_not_sealed")
+    assert store.run(*SEAL).status == 0
+    assert store.run("keys", "revoke", "pub", "--reason", "lost", "--key", "root").status == 0
 
 
 def test_a_second_seal_signs_a_checkpoint_and_nothing_else(sealed: OldStore) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.surfaces.agents import Agent
+from tests.surfaces.agents import Agent, says
 from tests.surfaces.handoffs import Place, finding, legend, section, whole
 
 INPUT, OUTPUT = "input", "output"
@@ -275,6 +275,60 @@ def test_a_link_out_of_the_root_is_stale_and_spoils_nothing_else(
     assert error["code"] == "finalize_validation"
     assert {invalid_ref["path"] for invalid_ref in error["details"]["invalid_refs"]} == set(bad)
     assert {invalid_ref["state"] for invalid_ref in error["details"]["invalid_refs"]} == {"unreadable"}
+
+
+# --- absolute paths ---
+
+
+def test_an_absolute_path_inside_the_source_root_is_taken_and_stored_as_a_relative_one(place: Place) -> None:
+    link = place.folder.parent / "link"
+    link.symlink_to(place.folder)
+    with place.serving() as agent:
+        for path in (
+            f"{place.folder}/src/auth.py",
+            f"{place.folder}//src/../src/./auth.py",
+            f"{link}/src/auth.py",
+            f" {place.folder}\\src\\auth.py ",
+        ):
+            pack = agent.does("write", document={"sections": [section("findings", refs=[finding(1, path=path)])]})
+            assert pack["sections"][0]["refs"][0]["path"] == "src/auth.py"
+            assert "unanchored_refs" not in pack
+
+
+def test_an_absolute_path_outside_of_the_source_root_is_refused(place: Place, agent: Agent) -> None:
+    outside = (
+        f"{place.folder}x/a.py",
+        f"{place.folder}/../a.py",
+        "/etc/passwd",
+        "/",
+        f"{place.folder.parent}",
+        "//a.py",
+    )
+    for path in outside:
+        [problem] = problems(agent, {"sections": [section("findings", refs=[finding(1, path=path)])]})
+        assert problem["path"] == "document.sections[0].refs[0].path"
+        assert "is absolute" in problem["message"]
+        assert str(place.folder) in problem["guidance"]
+
+
+# --- as it is spelled ---
+
+
+@pytest.mark.parametrize("profile", ["Reviewer", "EXECUTOR", "review", "orchestrator,reviewer"])
+def test_a_profile_is_spelled_as_in_the_contract(agent: Agent, profile: str) -> None:
+    pack = agent.does("write", document=whole())["id"]
+    details = agent.fails(OUTPUT, id=pack, profile=profile)["details"]
+    assert (details["field"], details["requested"]) == ("profile", profile)
+    assert details["allowed"] == ["orchestrator", "executor", "reviewer"]
+
+
+@pytest.mark.parametrize("ident", [0, 1, -1, 2**53 - 1, "0", "", "call-7"])
+def test_a_refusal_repeats_the_id_of_its_request(agent: Agent, ident: int | str) -> None:
+    for tool in (INPUT, OUTPUT):
+        agent.send(says("tools/call", {"name": tool, "arguments": {"action": "nonsense"}}, ident=ident))
+        answer = agent.receive()
+        error = msgspec.json.decode(answer["result"]["content"][0]["text"])
+        assert (answer["id"], error["request_id"]) == (ident, str(ident))
 
 
 # --- large and strange ------------------------------------------------------------------------------------------------

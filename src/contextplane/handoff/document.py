@@ -6,6 +6,7 @@ reads no file and no store.
 """
 
 import re
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from contextplane.handoff.errors import HandoffInvalid
@@ -17,6 +18,7 @@ from contextplane.model.json.errors import JsonRefused
 from contextplane.model.json.parse import parse
 from contextplane.model.problems import Problem, ProblemCollector
 from contextplane.model.suggestion import closest_name
+from contextplane.model.value import Value
 
 __all__ = [
     "MAX_SPAN",
@@ -24,6 +26,7 @@ __all__ = [
     "PATH_BYTES",
     "READ_ONLY",
     "HandoffInputReader",
+    "SourcePlace",
     "decoded_text",
     "quote_short",
     "read_document",
@@ -199,9 +202,19 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _STATUS: dict[str, Status] = {"draft": "draft", "finalized": "finalized"}
 
 
-def read_document(value: Json) -> HandoffDocument:
-    """Read a document, or raise `HandoffInvalid` with all its problems in `details.problems`."""
-    reader = _Reader("input", "write")
+class SourcePlace(Value, frozen=True):
+    """The source root, and how to make an absolute path relative to it: None for one that leads elsewhere."""
+
+    root: str
+    relative_path: Callable[[str], str | None]
+
+
+def read_document(value: Json, sources: SourcePlace | None = None) -> HandoffDocument:
+    """Read a document, or raise `HandoffInvalid` with all its problems in `details.problems`.
+
+    `sources`: where absolute paths may lead; without it they are refused.
+    """
+    reader = _Reader("input", "write", sources)
     document = reader.document(value)
     reader.raise_problems()
     return document
@@ -209,6 +222,10 @@ def read_document(value: Json) -> HandoffDocument:
 
 class _Reader(HandoffInputReader):
     """Reads a document and its parts."""
+
+    def __init__(self, tool: str, action: str, sources: SourcePlace | None) -> None:
+        super().__init__(tool, action)
+        self._sources = sources
 
     def document(self, value: Json) -> HandoffDocument:
         entry = self.members(value, "document", _DOCUMENT, READ_ONLY)
@@ -305,8 +322,12 @@ class _Reader(HandoffInputReader):
 
     def _path(self, entry: dict[str, Json], at: str) -> str:
         path = self.required_text(entry, "path", at).strip().replace("\\", "/")
+        root = "the source root"
+        if self._sources is not None and path.startswith("/") and "\0" not in path:
+            path = self._sources.relative_path(path) or path
+            root = self._sources.root
         if type(entry.get("path")) is str and (problem := _path_problem(path)):
-            self.note(f"{at}path", problem, guidance="write a path below the source root, such as src/app.py")
+            self.note(f"{at}path", problem, guidance=f"write a path below {root}, such as src/app.py")
         return path
 
     def _lines(self, entry: dict[str, Json], place: str) -> LineRange:

@@ -25,7 +25,10 @@ from contextplane.ports.world import Ids
 from contextplane.store.event_stream import commit_recorded
 from contextplane.store.handoff_stream import append_revision, history_of, record_revision
 
-__all__ = ["ImportCandidate", "ImportResult", "import_candidates", "read_candidate"]
+__all__ = ["MAX_IMPORT_BYTES", "ImportCandidate", "ImportResult", "import_candidates", "read_candidate"]
+
+MAX_IMPORT_BYTES = 10 << 20
+"""The largest file that is imported: no server accepts a longer message. The limit for writing does not count here."""
 
 _AT_ONCE = 64
 _MOST_REVISION = 2**53 - 1
@@ -60,8 +63,8 @@ class _Meta(Value, frozen=True):
 
 def read_candidate(handoff_id: HandoffId, data: bytes, *, now: Timestamp, limits: HandoffLimits) -> ImportCandidate:
     """Read a pack from a file of another server. `HandoffInvalid` says why it cannot be imported."""
-    if len(data) > limits.max_pack_bytes:
-        raise HandoffInvalid(f"larger than {limits.max_pack_bytes} bytes")
+    if len(data) > MAX_IMPORT_BYTES:
+        raise HandoffInvalid(f"larger than {MAX_IMPORT_BYTES} bytes")
     try:
         value = msgspec.json.decode(data)
         meta = msgspec.convert(value, _Meta)

@@ -271,10 +271,14 @@ class Arguments(HandoffInputReader):
         value = self._values.get(name)
         return value is not None and self.of_type(value, bool, name) is True
 
-    def choice(self, name: str, allowed: tuple[str, ...]) -> str | None:
+    def choice(self, name: str, allowed: tuple[str, ...], *, exact: bool = False) -> str | None:
+        """One of the allowed texts; in any case, unless `exact`."""
         value = self.words(name)
-        if value is None or value.lower() in allowed:
-            return value and value.lower()
+        if value is None:
+            return None
+        choice = value if exact else value.lower()
+        if choice in allowed:
+            return choice
         self.note(
             name,
             f"is none of {', '.join(allowed)}: {quote_short(value)}",

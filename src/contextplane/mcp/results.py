@@ -63,7 +63,7 @@ def error_answer(error: ContextPlaneError | OSError, request_id: str, *, structu
         "kind": kind,
         "code": code,
         "message": message,
-        "request_id": request_id[:_SHOWN] or None,
+        "request_id": request_id[:_SHOWN],
     }
     if details:
         answer["details"] = details

@@ -210,7 +210,7 @@ ERROR: Schema = {
     "kind": text("validation, not_found, conflict, invalid_state, io_error, ..."),
     "code": text("invalid_data, not_found, ambiguous, revision_conflict, finalize_validation, ..."),
     "message": text("For people."),
-    "request_id": _NULLABLE,
+    "request_id": text("The id of the request, as text."),
     "details": {"type": "object", "description": "Guidance for machines: what was wrong, what is allowed instead."},
 }
 

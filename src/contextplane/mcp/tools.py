@@ -105,7 +105,7 @@ def _write(arguments: "Arguments", handoffs: "HandoffSession") -> object:
                 "unsupported_field": "expected_revision",
             },
         )
-    document = read_document(value)
+    document = read_document(value, handoffs.source_place())
     result = handoffs.repository.write(
         document, identity=identity, expected_revision=expected, validate_only=validate_only
     )
@@ -198,7 +198,7 @@ def _read(arguments: "Arguments", handoffs: "HandoffSession") -> Answer:
     identity = arguments.require_identity()
     token = arguments.token()
     page_arguments = PageArguments(
-        profile=cast("Profile | None", arguments.choice("profile", tuple(PROFILES))),
+        profile=cast("Profile | None", arguments.choice("profile", tuple(PROFILES), exact=True)),
         limit=arguments.number("limit", low=1),
         offset=arguments.number("offset", low=0),
         contains=arguments.words("contains"),

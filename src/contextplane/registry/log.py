@@ -10,7 +10,7 @@ from typing import Protocol
 
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest
-from contextplane.model.timestamp import Timestamp
+from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.ports.catalog import Streams, StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.registry.continuity import follow_entry, read_entry
@@ -18,7 +18,7 @@ from contextplane.registry.stream_heads import HEAD_NODES, HeadNodes, HeadTree, 
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
 from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.store.event_stream import StreamHead, last_event
-from contextplane.trust.checkpoint import KeyringPosition
+from contextplane.trust.checkpoint import KeyringPosition, open_checkpoint
 from contextplane.trust.clock import is_far_ahead
 from contextplane.trust.dsse import Envelope
 from contextplane.trust.errors import ClockWentBackwards
@@ -56,6 +56,9 @@ REGISTRY_LOG = MerkleLog(
         " if that was done since, restore a copy"
     ),
 )
+
+
+_SHOWN = 16
 
 
 class LogChanges(Protocol):
@@ -105,18 +108,25 @@ def sign_log(  # noqa: PLR0913  what a checkpoint says
 
 
 def last_time(
-    latest: VerifiedCheckpoint | None, keyrings: CheckpointKeys, check: SignatureCheck, clock: Timestamp
+    streams: StreamsView,
+    latest: VerifiedCheckpoint | None,
+    keyrings: CheckpointKeys,
+    check: SignatureCheck,
+    clock: Timestamp,
 ) -> Timestamp:
     """The last time on record, which an act follows: of the keyring's last change or of a checkpoint.
 
-    A checkpoint that is far ahead of the clock and of the keyring is refused. A change of the keyring is not: it cannot
-    be taken back, so that a refusal would close the store for good.
+    A checkpoint that is far ahead of the clock and of the keyring is refused, because an owner can take it back. What
+    cannot be taken back is continued, since a refusal would close the store for good: a change of the keyring, the
+    checkpoint of an owner without whom too few owners would remain, and a store of the first format, which is sealed.
     """
     known = keyrings.now.as_of
-    if latest is None:
-        return known
-    if is_far_ahead(max(clock, known), latest.time):
-        key_id = REGISTRY_LOG.checkpoint_key(latest, keyrings, check).key.key_id[:16]
+    if latest is None or keyrings.now.sealed is None:
+        return known if latest is None else max(known, latest.time)
+    if is_far_ahead(max(clock, known), latest.time) and is_far_ahead(
+        _lasting_time(streams, keyrings.now, latest, check), latest.time
+    ):
+        key_id = REGISTRY_LOG.checkpoint_key(latest, keyrings, check).key.key_id[:_SHOWN]
         raise ClockWentBackwards(
             f"the clock shows {clock}, and key {key_id} signed the registry at {latest.time}: one of them is wrong",
             at=CHECKPOINTS,
@@ -125,6 +135,22 @@ def last_time(
             details={"key_id": key_id, "time": str(latest.time)},
         )
     return max(known, latest.time)
+
+
+def _lasting_time(
+    streams: StreamsView, keys: TrustedKeys, latest: VerifiedCheckpoint, check: SignatureCheck
+) -> Timestamp:
+    """The latest time of a checkpoint by an owner without whom too few would remain, up to `latest`."""
+    lasting, last = {*keys.lasting_owners()}, NO_TIME
+    needed = [key for key in lasting if len(keys.people_of(lasting - {key})) < keys.owner_threshold]
+    owners = tuple(key.key for issuer in keys.issuers for key in issuer.keys if key.key.key_id in needed)
+    for stored in streams.read(CHECKPOINTS):
+        with suppress(ContextPlaneError):
+            note, claimed = REGISTRY_LOG.read_note(stored.body)
+            if last < claimed <= latest.time:
+                open_checkpoint(note, origin=latest.checkpoint.origin, keys=owners, check=check)
+                last = claimed
+    return last
 
 
 def event_entry(verified: VerifiedEvent) -> LogEntry:

@@ -92,7 +92,7 @@ def resign(  # noqa: PLR0913  what an act consists of
     keys = follow_keyring(changes.streams, known, check)
     keyrings = KeyringHistory.of(changes.streams, keys)
     latest = REGISTRY_LOG.latest_checkpoint(changes.streams, keyrings, check, origin)
-    last_time(latest, keyrings, check, now)
+    last_time(changes.streams, latest, keyrings, check, now)
     keys = seal(changes, keys, check=check, signer=signer, now=next_event_time(now, result.as_of))
     keyrings = KeyringHistory.of(changes.streams, keys)
     at = next_event_time(now, max(result.as_of, keys.as_of))

@@ -163,7 +163,7 @@ class RegistryWriter:
         self.changes = changes
         self.newest = opened.newest
         """The newest checkpoint: before `append` the one that was there, after it the one that it signed."""
-        last = last_time(self.newest, opened.reader.keyrings, check, now)
+        last = last_time(changes.streams, self.newest, opened.reader.keyrings, check, now)
         self.now = next_event_time(now, last)
         """The time of the events that are appended."""
         self.behind = seconds_behind(now, last)

@@ -208,7 +208,7 @@ def test_what_cannot_be_taken_in_is_reported_with_its_reason_and_kept(tmp_path: 
     there.write("pk_aaaaaa22x")
     (there.folder / "pk_eeeeeeee.json").write_bytes(b'{"id": ')
     (there.folder / "pk_ffffffff.json").write_bytes(b"\xff\x00")
-    (there.folder / "pk_gggggggg.json").write_bytes(b" " * (512 * 1024 + 1))
+    (there.folder / "pk_gggggggg.json").write_bytes(b" " * ((10 << 20) + 1))
     (there.folder / "pk_hhhhhhhh.json").write_bytes(b"[" * 100_000)
     (there.folder / "pk_iiiiiiii.json").mkdir()
     (there.folder / "pk_jjjjjjjj.json").symlink_to(there.folder / f"{ONE}.json")
@@ -267,17 +267,25 @@ def test_what_was_refused_is_tried_again_when_its_file_is_mended_in_place(tmp_pa
         assert refused_imports(handoffs) == {}
 
 
-def test_what_was_refused_for_a_limit_is_tried_again_with_another_one(tmp_path: Path) -> None:
+def test_a_smaller_limit_keeps_no_pack_from_being_imported_and_read(tmp_path: Path) -> None:
     there = ReferencePacks(tmp_path)
-    long, late = there.write(ONE, brief="x" * 3000), there.write(TWO, expires_at="2026-01-01T00:00:00Z")
-    for path in (long, late, there.folder):
-        os.utime(path, (1, 1))
+    there.write(ONE, brief="x" * 3000)
+    there.write(TWO, brief="x" * (11 << 20))
     small = HandoffSettings(root=str(tmp_path), max_pack_bytes=2000)
     with open_handoffs(Settings(cwd=str(tmp_path), handoff=small)) as handoffs:
-        assert handoffs.repository.list().total == 0
-        assert refused_imports(handoffs).keys() == {f"{ONE}.json", f"{TWO}.json"}
-    with open_handoffs(settings_of(tmp_path, root=tmp_path)) as handoffs:
         assert handoffs.repository.get(ONE).pack.revision == 3
+        longer = handoffs.repository.ttl(ONE, expected_revision=3, ttl_minutes=5)
+        assert (longer.stored, handoffs.repository.delete(ONE).deleted) == (True, True)
+        assert refused_imports(handoffs) == {f"{TWO}.json": f"larger than {10 << 20} bytes"}
+
+
+def test_what_was_refused_for_a_limit_is_tried_again_with_another_one(tmp_path: Path) -> None:
+    there = ReferencePacks(tmp_path)
+    late = there.write(TWO, expires_at="2026-01-01T00:00:00Z")
+    for path in (late, there.folder):
+        os.utime(path, (1, 1))
+    with open_handoffs(settings_of(tmp_path, root=tmp_path)) as handoffs:
+        assert handoffs.repository.list().total == 0
         assert refused_imports(handoffs).keys() == {f"{TWO}.json"}
     with open_handoffs(settings_of(tmp_path, root=tmp_path, grace_seconds=10**9)) as handoffs:
         assert handoffs.repository.get(TWO).pack.revision == 3

@@ -15,10 +15,11 @@ from contextplane.app.registry.audit import audit_registry, renew_checkpoint
 from contextplane.app.registry.pins import set_protection
 from contextplane.app.registry.resolve import load_for_replay, resolve_request
 from contextplane.model.ids import PackRef
+from contextplane.model.keys import OWNER
 from contextplane.model.timestamp import Timestamp
 from contextplane.registry.resolution import ResolveRequest
 from contextplane.registry.streams import CHECKPOINTS, environment_stream, pins_stream
-from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
+from contextplane.trust.checkpoint import Checkpoint, NoteUnsigned, signed_checkpoint
 from contextplane.trust.clock import MAX_AHEAD
 from contextplane.trust.errors import ClockWentBackwards
 from contextplane.trust.keyring_events import KeyRevocation
@@ -171,8 +172,8 @@ def test_nobody_builds_on_a_record_that_is_years_ahead(far_ahead: Office) -> Non
     far_ahead.pin("staging", PACK)
 
 
-def revoke_ops(here: Office, since: Timestamp | None = None) -> None:
-    here.desk.keys.revoke(key_of("ops").public_key.key_id, "its clock", key_of("root"), since=since)
+def revoke(here: Office, name: str, since: Timestamp | None = None) -> None:
+    here.desk.keys.revoke(key_of(name).public_key.key_id, "its clock", key_of("root"), since=since)
     here.desk.keys.__dict__.pop("keyring", None)
 
 
@@ -192,11 +193,13 @@ def test_an_owner_takes_a_time_of_the_future_back_and_the_others_go_on_by_their_
     here.pin("prod", PACK)
     clock.moment = right
     before = here.streams()
-    assert code(lambda: revoke_ops(here)) == AHEAD  # it would be from then on
+    assert code(lambda: revoke(here, "ops")) == AHEAD  # it would be from then on
     assert here.streams() == before
-    revoke_ops(here, Timestamp.of(right + timedelta(milliseconds=500)))
+    revoke(here, "ops", Timestamp.of(right + timedelta(milliseconds=500)))
     assert here.desk.keys.keyring.as_of < Timestamp.of(right + timedelta(hours=1))
-    assert code(lambda: here.pin("dev", PACK)) == "note_unsigned"
+    with pytest.raises(NoteUnsigned) as closed:
+        here.pin("dev", PACK)
+    assert closed.value.details == {"renewable": True}
     assert code(lambda: sign_anew(here, "ops")) == "registry_signer_untrusted"
     sign_anew(here, "pub")
     assert code(lambda: here.pin("dev", PACK)) == "registry_signer_untrusted"
@@ -216,14 +219,15 @@ def test_by_a_clock_that_is_years_behind_no_key_is_revoked(here: Office) -> None
     here.release()
     set_clock(here, timedelta(days=60))
     here.pin("prod", PACK)
-    here.pin("dev", PACK, by="root")
+    here.record(version("2.0.0"))
     set_clock(here, -2 * YEAR)
-    assert code(lambda: revoke_ops(here)) == AHEAD
-    assert code(lambda: revoke_ops(here, here.desk.keys.clock)) == AHEAD
+    assert code(lambda: revoke(here, "ops")) == AHEAD
+    assert code(lambda: revoke(here, "ops", here.desk.keys.clock)) == AHEAD
 
 
 def test_what_the_owners_put_on_record_is_continued_whatever_the_clock_shows(here: Office) -> None:
     """Nothing takes a change of the keyring back: who refuses to go on after it could never act again."""
+    here.trust("second", OWNER)
     here.release()
     set_clock(here, YEAR)
     here.trust("newcomer", "operator")
@@ -232,6 +236,32 @@ def test_what_the_owners_put_on_record_is_continued_whatever_the_clock_shows(her
     here.trust("another", "operator")
     assert here.desk.keys.behind == pytest.approx(YEAR.total_seconds(), abs=60)
     assert code(lambda: resolve(here)) == AHEAD
+
+
+def open_far_ahead(here: Office, by: str) -> None:
+    set_clock(here, YEAR)
+    set_protection(here.desk, "test", protected=False, by=here.by(by))
+    set_clock(here, -YEAR)
+
+
+def test_the_time_of_the_only_owner_is_continued_because_nothing_takes_it_back(here: Office) -> None:
+    open_far_ahead(here, "root")
+    assert code(lambda: revoke(here, "root", since=here.desk.keys.clock)) == "keyring_without_owner"
+    ACTS["open"](here)
+    here.trust("second", OWNER)
+    assert here.desk.keys.keyring.as_of > Timestamp.of(here.clock.now() + YEAR / 2)
+    assert audit_registry(here.desk, lambda _size, _events: None).sound
+
+
+def test_the_time_of_one_of_two_owners_is_taken_back_by_the_other(here: Office) -> None:
+    here.trust("second", OWNER)
+    before = here.desk.keys.clock
+    open_far_ahead(here, "second")
+    assert code(lambda: ACTS["open"](here)) == AHEAD
+    revoke(here, "second", since=before)
+    sign_anew(here, "root")
+    ACTS["open"](here)
+    assert here.desk.keys.behind == 0
 
 
 def test_new_traffic_goes_on_for_a_day_and_by_the_age_that_somebody_asks_for(ahead: Office) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from contextplane.app.compile.sources import published_pack, source_from_registry
 from contextplane.app.init import init
+from contextplane.app.registry.audit import audit_registry, renew_checkpoint
 from contextplane.app.registry.export import ExportedBundle, export_version
 from contextplane.app.registry.mirror import (
     acting_error,
@@ -341,3 +343,21 @@ def test_a_bundle_that_was_exchanged_in_the_store_is_noticed(pair: Pair) -> None
     assert code(lambda: compiled(pair.target)) == "mirror_replaced"
     (mirror,) = list_mirrors(pair.target.desk)
     assert mirror.problem.startswith("mirror_replaced")
+
+
+def test_a_mirror_of_a_time_that_was_taken_back_goes_on_with_the_next_one(pair: Pair) -> None:
+    here, clock = pair.source, pair.source.clock
+    assert isinstance(clock, Clock)
+    before, right = here.desk.keys.clock, clock.moment
+    clock.moment += timedelta(days=365)
+    here.record(version("1.1.0", NARROWER))
+    assert pair.take(pair.export().data) == "ok"
+    clock.moment = right
+    assert code(lambda: compiled(pair.target)) == "clock_went_backwards"
+    here.desk.keys.revoke(key_of("author").public_key.key_id, "its clock", key_of("root"), since=before)
+    here.desk.keys.__dict__.pop("keyring", None)
+    renew_checkpoint(here.desk, audit_registry(here.desk, lambda _size, _events: None), key_of("pub"))
+    size = known_size(pair.target.desk, here.desk.origin)
+    assert size > 0
+    assert pair.take(pair.export(since=size).data) == "ok"
+    assert compiled(pair.target)

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -247,3 +248,15 @@ def test_the_cosignatures_come_with_an_exported_version(here: Office, tmp_path: 
     assert code(resolve_there) == "checkpoint_not_witnessed"
     assert witness(here, "wanda")
     assert resolve_there() == PACK
+
+
+def test_a_witness_cosigns_no_checkpoint_of_next_year(here: Office) -> None:
+    assert isinstance(here.clock, Clock)
+    right = here.clock.moment
+    here.clock.moment += timedelta(days=365)
+    here.observe(REF, "staging")
+    here.clock.moment = right
+    assert code(lambda: witness(here, "wanda")) == "clock_went_backwards"
+    assert COSIGNATURES not in here.streams()
+    here.clock.moment += timedelta(days=365)
+    assert witness(here, "wanda")

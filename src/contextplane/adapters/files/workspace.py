@@ -33,6 +33,7 @@ class FileSources:
     """The `Sources` port. Paths must lead below `root`, and not into `excluded_store`."""
 
     def __init__(self, root: str, *, excluded_store: str | None = None) -> None:
+        self._given_root = os.path.abspath(root)
         self._root = os.path.realpath(root)
         self._excluded_store = None if excluded_store is None else os.path.realpath(excluded_store)
 
@@ -54,6 +55,16 @@ class FileSources:
             os.close(fd)
             raise
         return fd
+
+    def relative_path(self, path: str) -> str | None:
+        """Return an absolute path as a relative one; None if it does not lead below the root."""
+        path = os.path.normpath(path)
+        folder, name = os.path.split(path)
+        # A link in place of the file stays: reading it decides where it may lead.
+        for root, absolute in ((self._given_root, path), (self._root, os.path.join(_resolve(folder), name))):
+            if is_below(root, absolute):
+                return os.path.relpath(absolute, root)
+        return None
 
     def chunks(self, path: str) -> Iterator[bytes]:
         fd = self.open(path)

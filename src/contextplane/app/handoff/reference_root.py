@@ -13,7 +13,13 @@ import msgspec
 from contextplane.adapters.files.disk import open_regular_file, storage_errors
 from contextplane.errors import ContextPlaneError
 from contextplane.handoff.errors import HandoffInvalid
-from contextplane.handoff.import_ import ImportCandidate, ImportResult, import_candidates, read_candidate
+from contextplane.handoff.import_ import (
+    MAX_IMPORT_BYTES,
+    ImportCandidate,
+    ImportResult,
+    import_candidates,
+    read_candidate,
+)
 from contextplane.handoff.reader import HandoffLimits
 from contextplane.model.catalog import MAX_INLINE, Event
 from contextplane.model.ids import Digest, HandoffId
@@ -152,7 +158,7 @@ class ReferenceRoot:
             raise HandoffInvalid("not named as a handoff pack is")
         path = os.path.join(self._folder, name)
         with storage_errors(path, reading=True), open(open_regular_file(path), "rb") as file:
-            data = file.read(self._limits.max_pack_bytes + 1)
+            data = file.read(MAX_IMPORT_BYTES + 1)
         return read_candidate(HandoffId(stem), data, now=now, limits=self._limits)
 
     def _file_names(self) -> Iterable[str]:

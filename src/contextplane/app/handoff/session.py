@@ -36,6 +36,7 @@ from contextplane.ports.objects import ObjectReader, StorageFull, StorageReadOnl
 
 if TYPE_CHECKING:
     from contextplane.app.handoff.reference_root import ReferenceRoot
+    from contextplane.handoff.document import SourcePlace
     from contextplane.handoff.import_ import ImportResult
     from contextplane.handoff.source import SourceReader
     from contextplane.handoff.writer import HandoffRepository
@@ -114,6 +115,14 @@ class HandoffSession:
         from contextplane.handoff.source import SourceReader
 
         return SourceReader(FileSources(self._source_root, excluded_store=self._path), self.limits.max_source_bytes)
+
+    def source_place(self) -> "SourcePlace":
+        """Return the source root, which absolute paths of a document may lead into."""
+        from contextplane.adapters.files.workspace import FileSources
+        from contextplane.handoff.document import SourcePlace
+
+        root = os.path.abspath(self._source_root)
+        return SourcePlace(root=root, relative_path=FileSources(root).relative_path)
 
     @property
     def pack_reader(self) -> HandoffReader:

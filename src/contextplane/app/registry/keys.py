@@ -46,6 +46,7 @@ __all__ = [
     "KeyChangeInvalid",
     "KeyStore",
     "NewKey",
+    "act_time",
     "check_changes",
     "keyring_name",
 ]
@@ -317,6 +318,14 @@ def _latest_time(key_store: KeyStore, streams: StreamsView, keys: TrustedKeys) -
     return keys.as_of if latest is None else max(keys.as_of, latest.time)
 
 
+def act_time(key_store: KeyStore, changes: Sequence[Change]) -> Timestamp:
+    """Return the time that an act with these changes would have now. Refused if the record is far ahead."""
+    key_store.memory.load_position()
+    with key_store.platform.catalog.read() as view:
+        keys, clock = key_store.follow(view.streams), key_store.clock
+        return next_event_time(clock, _last_time(key_store, view.streams, keys, changes, clock))
+
+
 def _last_time(
     key_store: KeyStore, streams: StreamsView, keys: TrustedKeys, changes: Sequence[Change], clock: Timestamp
 ) -> Timestamp:
@@ -337,7 +346,7 @@ def _last_time(
                 keys = apply_change(keys, change, keys.as_of)
     keyrings = KeyringHistory.of(streams, keys)
     latest = REGISTRY_LOG.latest_checkpoint(streams, keyrings, key_store.check, key_store.origin)
-    return last_time(latest, keyrings, key_store.check, clock)
+    return last_time(streams, latest, keyrings, key_store.check, clock)
 
 
 def _origin_of(store_id: str) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from contextplane.adapters.files.disk import Disk, write_atomically
 from contextplane.app.registry.key_changes import PlannedKeyChange
-from contextplane.app.registry.keys import KeyChangeInvalid, KeyStore, check_changes
+from contextplane.app.registry.keys import KeyChangeInvalid, KeyStore, act_time, check_changes
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.ports.keys import Signer
 from contextplane.registry.first_format import StoreNotSealed
@@ -50,8 +50,7 @@ def propose(keys: KeyStore, planned: PlannedKeyChange, signer: Signer) -> Propos
 
     The times in the change are those of the proposal: a revocation is from now on, whenever it is made.
     """
-    keyring, now = keys.keyring, keys.now
-    changes = planned.changes(now)
+    keyring, changes = keys.keyring, planned.changes(keys.now)
     if len(changes) != 1:
         raise KeyChangeInvalid(f"{len(changes)} changes in one proposal", hint="propose them one after the other")
     check_changes(changes)
@@ -61,7 +60,7 @@ def propose(keys: KeyStore, planned: PlannedKeyChange, signer: Signer) -> Propos
             hint="an owner seals it: ctx verify --registry --sign --key OWNER",
         )
     proposal = make_proposal(keyring, changes[0])
-    review = review_proposal(proposal, (), keys=keyring, at=now, check=keys.check)
+    review = review_proposal(proposal, (), keys=keyring, at=act_time(keys, changes), check=keys.check)
     return _add_approval(review, signer)
 
 
@@ -77,7 +76,9 @@ def read_proposal_file(keys: KeyStore, path: str) -> ProposalReview:
     proposal, approvals = read_proposal(body)
     if not approvals:
         raise NotAnOwner("no owner proposed it", at=path, hint="'ctx keys propose' makes a signed proposal")
-    return review_proposal(proposal, approvals, keys=keys.keyring, at=keys.now, check=keys.check)
+    return review_proposal(
+        proposal, approvals, keys=keys.keyring, at=act_time(keys, [proposal.change]), check=keys.check
+    )
 
 
 def approve(keys: KeyStore, review: ProposalReview, signer: Signer) -> ProposalReview | TrustedKeys:

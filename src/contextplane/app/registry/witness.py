@@ -12,6 +12,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.keys import Signer
 from contextplane.registry.cosignatures import Witnesses, cosignature_event, count_witnesses, witness_keys
+from contextplane.registry.log import last_time
 from contextplane.registry.open import open_registry
 from contextplane.registry.resign import RegistryEmpty
 from contextplane.registry.streams import CHECKPOINTS, COSIGNATURES, LOG
@@ -45,7 +46,10 @@ class WitnessResult(Value, frozen=True):
 
 @retry_conflicts
 def witness_checkpoint(session: RegistrySession, signer: Signer) -> WitnessResult:
-    """Cosign the newest checkpoint, if it continues what this client saw. Doing so again changes nothing."""
+    """Cosign the newest checkpoint, if it continues what this client saw. Doing so again changes nothing.
+
+    One that is far ahead of the clock is refused, as by every other act.
+    """
     seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
     key_id = signer.public_key.key_id
     with session.platform.catalog.read() as view:
@@ -60,6 +64,7 @@ def witness_checkpoint(session: RegistrySession, signer: Signer) -> WitnessResul
                 at=key_id[:16],
                 hint="an owner gives the role: ctx keys trust NAME --issuer ISSUER --role witness",
             )
+        last_time(view.streams, newest, opened.reader.keyrings, check, session.keys.clock)  # refuses one of the future
         session.memory.save(newest)  # before it is signed: what was cosigned is never forgotten
         known = count_witnesses(view.streams, newest, keys, check)
         if key_id in known.key_ids:
