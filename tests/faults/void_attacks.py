@@ -31,10 +31,10 @@ from tests.faults.registry_attacks import (
     Scene,
     Step,
     forget,
-    newcomer_reads,
     note_answer,
     refuses,
     same,
+    somebody_reads,
     succeeds,
     trust,
 )
@@ -107,7 +107,7 @@ def is_void(code: str, *acts: str) -> tuple[Check, ...]:
     return (
         same(COMPILE),
         *(succeeds(step) for step in READS),
-        newcomer_reads(*READS),
+        somebody_reads(*READS, who="somebody"),
         refuses(AUDIT, frozenset({code})),
         succeeds(SIGN),
         *(succeeds(act) for act in acts),
