@@ -79,7 +79,8 @@ class ThresholdNotMet(Untrusted):
 class ClockWentBackwards(ContextPlaneError):
     """A time before one that is on record: by it, an expired or revoked key could come back to life.
 
-    Or the clock shows such a time, so that the age of the newest checkpoint is unknown.
+    Or the clock is so far behind the newest checkpoint that one of both is wrong: its age is unknown, and no act is
+    built on it.
     """
 
     code: ClassVar[str] = "clock_went_backwards"
