@@ -9,8 +9,15 @@ from typing import NamedTuple
 
 from bench.measure import Row, measure_in_turns, scratch
 from contextplane.adapters.ed25519 import Ed25519Check, Ed25519Signer, generate_key
+from contextplane.adapters.files.client_state import ClientState
 from contextplane.adapters.files.objects import FileObjects
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
+from contextplane.app.init import init
+from contextplane.app.platform import open_platform
+from contextplane.app.registry.keys import KeyStore
+from contextplane.app.registry.memory import RegistryMemory
+from contextplane.app.registry.session import RegistrySession
+from contextplane.app.settings import Settings
 from contextplane.authoring.gates.table import Report
 from contextplane.model.catalog import BLOB, IndexedObject
 from contextplane.model.ids import Digest, PackRef
@@ -19,9 +26,22 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.registry.artifact_state import REVIEW_ROLES
 from contextplane.registry.audit import AuditInputs, audit
 from contextplane.registry.claims import ClaimsJudgement
-from contextplane.registry.events import Change, Drafted, Linted, Observed, Pinned, Pins, Published, Review, Signed
-from contextplane.registry.log import sign_log
+from contextplane.registry.events import (
+    Change,
+    Drafted,
+    Linted,
+    NameClaimed,
+    Observed,
+    Pinned,
+    Pins,
+    Published,
+    Review,
+    Signed,
+)
+from contextplane.registry.log import next_keyring_entry, sign_log
+from contextplane.registry.name_state import NameState
 from contextplane.registry.open import open_registry
+from contextplane.registry.publish import plan_publication
 from contextplane.registry.recent_audit import audit_since
 from contextplane.registry.rejudge import judge_publication
 from contextplane.registry.reports import gates_report
@@ -34,7 +54,7 @@ from contextplane.registry.resolution import (
     state_number,
 )
 from contextplane.registry.resolve import ResolveContext, resolve
-from contextplane.registry.streams import TREE, artifact_stream, origin_of, pins_stream, version_stream
+from contextplane.registry.streams import TREE, artifact_stream, names_stream, origin_of, pins_stream, version_stream
 from contextplane.registry.writer import PlannedChange, RegistryWriter
 from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.compatibility import RuntimeCapabilities
@@ -49,7 +69,7 @@ from contextplane.trust.verify import TrustContext, sign
 __all__ = ["registry_rows"]
 
 _EXAMPLE = Path(__file__).parent.parent / "tests" / "cases" / "context_pack" / "support.json"
-_TENANT, _STORE = "tenant_acme_prod", "0123456789abcdef"
+_TENANT = "tenant_acme_prod"
 _PACK = PackRef.parse("ctxpack.support@1.0.0")
 _FEW, _MANY = 10, 10_000
 _AUDITED, _NEW, _NEWER = 10_000, 1_000, 100  # entries: in all, and those that a client or an auditor has not seen yet
@@ -127,22 +147,22 @@ def _consistency_row(large: "_Registry") -> Row:
 
 def _audit_rows(registry: "_Registry") -> Iterator[Row]:
     """Compare what is new with everything: opening as a client that is behind, and verifying since a checkpoint."""
-    far = registry.newest.checkpoint
+    far = registry.newest
     registry.grow(_NEW - _NEWER)
     kept = registry.newest
     registry.grow(_NEWER - _EACH)
-    near = registry.newest.checkpoint
+    near = registry.newest
     registry.grow(_EACH)
     behind, current = measure_in_turns([partial(registry.open, far), partial(registry.open, near)], rounds=15)
     ratio = behind / current
     figures = f"{behind * 1000:.1f} ms, {current * 1000:.1f} ms"
-    what = f"opening a registry that grew by {_NEW:,} entries"
+    what = f"a client opens a registry that grew by {_NEW:,} entries since it looked last"
     yield Row(what, f"by {_EACH}", ratio, "<= 3", ratio <= 3, figures)
     works: list[Callable[[], object]] = [partial(registry.audit, kept), registry.audit]
     new, whole = measure_in_turns(works, rounds=3)
     ratio = new / whole
     figures = f"{new * 1000:.0f} ms, {whole * 1000:.0f} ms"
-    what = f"verifying {_NEWER} new entries of {far.size + _NEW:,}"
+    what = f"verifying {_NEWER} new entries of {far.checkpoint.size + _NEW:,}"
     yield Row(what, "verifying all of them", ratio, "<= 0.2", ratio <= 0.2, figures)
 
 
@@ -154,6 +174,21 @@ class _CountedNodes:
     def node(self, level: int, index: int) -> bytes:
         self.fetched += 1
         return self._tree.node(level, index)
+
+
+class _FixedMemory(RegistryMemory):
+    """The memory of a client that always saw the same checkpoint last."""
+
+    def __init__(self, state: ClientState, origin: str, seen: VerifiedCheckpoint) -> None:
+        super().__init__(state, origin)
+        self._seen = seen
+
+    def load(self) -> Checkpoint:
+        super().load()
+        return self._seen.checkpoint
+
+    def save(self, verified: VerifiedCheckpoint | None) -> None:
+        pass
 
 
 class _Filler(NamedTuple):
@@ -172,9 +207,13 @@ class _Registry:
     _judged: frozenset[str]
 
     def __init__(self, folder: str, signer: Ed25519Signer, versions: int) -> None:
-        Path(folder, "objects").mkdir(parents=True)
-        self.catalog, _ = SqliteCatalog.create(f"{folder}/catalog.db", _STORE)
-        self.objects = FileObjects(f"{folder}/objects")
+        Path(folder).mkdir(parents=True)
+        self._settings = Settings(cwd=folder, state_dir=f"{folder}/state")
+        init(self._settings)
+        with open_platform(self._settings) as platform:
+            self._origin, store_id = origin_of(platform.store_id), platform.store_id
+        self.catalog = SqliteCatalog.open(f"{folder}/.ctx/catalog.db", store_id)
+        self.objects = FileObjects(f"{folder}/.ctx/objects")
         self._signer = signer
         self.request = ResolveRequest(refs=(_PACK,), tenant=_TENANT, environment="prod", purpose="new_traffic")
         self._reviewers = {role: generate_key(b"a passphrase of the bench")[1] for role in REVIEW_ROLES}
@@ -199,7 +238,7 @@ class _Registry:
         """Resolve like a client that knows the keyring and has seen the log before."""
         with self.catalog.read() as view:
             keys = follow_keyring(view.streams, self._keys, _CHECK)
-            opened = open_registry(view, keys, _CHECK, origin=origin_of(_STORE), seen=self._seen)
+            opened = open_registry(view, keys, _CHECK, origin=self._origin, seen=self._seen)
             standpoint = ResolveContext(
                 trust_context=TrustContext(keyring=keys, check=_CHECK, now=_NOW),
                 capabilities=RuntimeCapabilities(ontologies=("ont.support@1.0.0",)),
@@ -208,17 +247,19 @@ class _Registry:
             )
             return resolve(self.request, CatalogSnapshot(opened, self.objects.get), standpoint)
 
-    def open(self, seen: Checkpoint) -> None:
-        """Open it like a client that saw this checkpoint last."""
-        with self.catalog.read() as view:
-            keys = follow_keyring(view.streams, self._keys, _CHECK)
-            open_registry(view, keys, _CHECK, origin=origin_of(_STORE), seen=seen)
+    def open(self, seen: VerifiedCheckpoint) -> None:
+        """Open it like a command of a client that saw this checkpoint last, and forgets that it saw more."""
+        with open_platform(self._settings) as platform:
+            keys = KeyStore(platform, lambda: None)
+            keys.memory = _FixedMemory(platform.client_state, self._origin, seen)
+            with RegistrySession(keys).read():
+                pass
 
     def audit(self, kept: VerifiedCheckpoint | None = None) -> None:
         """Verify all of it, or what came since a checkpoint."""
         verify = audit if kept is None else partial(audit_since, kept.note)
         with self.catalog.read() as view:
-            verify(AuditInputs(view=view, known=TrustedKeys(origin=origin_of(_STORE)), check=_CHECK))
+            verify(AuditInputs(view=view, known=TrustedKeys(origin=self._origin), check=_CHECK))
 
     def grow(self, entries: int) -> None:
         """Publish more versions, one act each, until there are so many entries more."""
@@ -229,14 +270,16 @@ class _Registry:
     def _trust_keys(self) -> TrustedKeys:
         people: list[tuple[Ed25519Signer, tuple[str, ...]]] = [(self._signer, ("operator", "owner", "publisher"))]
         people += [(key, tuple(sorted(("log", role, "support_ops")))) for role, key in self._reviewers.items()]
-        keys = TrustedKeys(origin=origin_of(_STORE))
+        keys = TrustedKeys(origin=self._origin)
         with self.catalog.write() as tx:
             for signer, roles in people:
                 key = encode_base64(signer.public_key.raw)
                 change = KeyTrust(issuer=_TENANT, key=key, roles=roles, valid_from=str(_NOW), valid_until=None)
-                body = sign_change(keys, change, at=_NOW, signer=self._signer)
+                body = sign_change(
+                    keys, change, at=_NOW, signer=self._signer, entry=next_keyring_entry(tx.streams, keys)
+                )
                 keys = append_change(tx.streams, keys, body, _CHECK)
-            sign_log(tx, [], heads=EMPTY_ROOT, keys=keys, signer=self._signer, at=_NOW, origin=origin_of(_STORE))
+            sign_log(tx, [], heads=EMPTY_ROOT, keys=keys, signer=self._signer, at=_NOW, origin=self._origin)
         return keys
 
     def _put(self, data: bytes) -> Digest:
@@ -249,7 +292,7 @@ class _Registry:
         signer = by or self._signer
         with self.catalog.write(survives="crash") as tx:
             writer = RegistryWriter(
-                tx, keys=self._keys, check=_CHECK, signer=signer, now=_NOW, origin=origin_of(_STORE), seen=self._seen
+                tx, keys=self._keys, check=_CHECK, signer=signer, now=_NOW, origin=self._origin, seen=self._seen
             )
             self.newest = writer.append(planned).newest
             self._seen = self.newest.checkpoint
@@ -268,14 +311,16 @@ class _Registry:
         for change, by in steps:
             self._append([PlannedChange(stream=artifact_stream(digest), change=change, reason="as it should be")], by)
         pinned = Pinned(kind="context_pack", id=_PACK.pack_id, version=_PACK.version, digest=str(digest), pins=Pins())
-        self._append([PlannedChange(stream=version_stream(_PACK), change=published, reason="released")])
+        self._append(plan_publication(NameState(base_id=_PACK.pack_id), _PACK, published, "released"))
         self._append([PlannedChange(stream=pins_stream("prod", _PACK.pack_id), change=pinned, reason="released")])
 
 
 def _version(number: int, fill: _Filler) -> Iterator[PlannedChange]:
-    stream = version_stream(PackRef(f"pack.{number}", "1.0.0"))
-    yield PlannedChange(stream=stream, change=_publication(fill), reason="released")
-    for n in range(_EACH - 1):
+    stream, published = version_stream(PackRef(f"pack.{number}", "1.0.0")), _publication(fill)
+    claim = NameClaimed(issuer=_TENANT, kind="context_pack", tenant=_TENANT)
+    yield PlannedChange(stream=names_stream(f"pack.{number}"), change=claim, reason="released")
+    yield PlannedChange(stream=stream, change=published, reason="released")
+    for n in range(_EACH - 2):
         yield PlannedChange(
             stream=stream, change=Observed(environment=f"env_{n}", run=f"run_{n}"), reason="seen in a run"
         )

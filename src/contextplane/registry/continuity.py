@@ -11,9 +11,10 @@ An entry that does not follow the last one of its stream is void, and so is one 
 Otherwise one signer could close the registry for good.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
+
+import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.value import Value
@@ -41,10 +42,7 @@ __all__ = [
 ]
 
 _HINT = "an entry of the log was left out of the ends of streams; see 'ctx verify --registry', and restore a copy"
-_ENTRY = re.compile(
-    rb'\{"event":"([0-9a-f]{64})"(?:,"previous":"((?:[0-9a-f]{64})?)")?,"seq":([1-9][0-9]{0,15}),'
-    rb'"stream":"([!#-\[\]-~]+)"\}'
-)  # one form only, so that an entry can be proved by what it says
+_HEX_LENGTH = 64
 
 
 class HeadsRewritten(ContextPlaneError):
@@ -122,18 +120,36 @@ def entries_since(streams: StreamsView, size: int, root: bytes, shown: Checkpoin
     return [read_entry(body) for body in bodies]
 
 
+class _StoredEntry(Value, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An entry with its members in the order in which they are written."""
+
+    event: str
+    previous: str | None = None
+    seq: int = 0
+    stream: str = ""
+
+
+_decoder = msgspec.json.Decoder(_StoredEntry)
+_encoder = msgspec.json.Encoder()
+
+
 def read_entry(body: bytes) -> LogEntry | None:
-    """Parse an entry of the log; None if it is none in the one form that is written."""
-    form = _ENTRY.fullmatch(body)
-    if form is None:
+    """Parse an entry of the log; None if it is none in the one form that is written.
+
+    There is one form only, so that an entry can be proved by what it says.
+    """
+    try:
+        stored = _decoder.decode(body)
+        # Names are ASCII without spaces and escapes, and nothing is between the members.
+        if b" " in body or b"\\" in body or not body.isascii() or _encoder.encode(stored) != body:
+            return None
+        event = stored.event
+        # The event before it is compared with one that was checked.
+        if stored.seq < 1 or len(event) != _HEX_LENGTH or bytes.fromhex(event).hex() != event:
+            return None
+    except (msgspec.DecodeError, ValueError):
         return None
-    event, previous, seq, stream = form.groups()
-    return LogEntry(
-        event=event.decode(),
-        seq=int(seq),
-        stream=stream.decode(),
-        previous=None if previous is None else previous.decode(),
-    )
+    return LogEntry(event=event, seq=stored.seq, stream=stored.stream, previous=stored.previous)
 
 
 def follow_entry(ends: dict[str, StreamHead], entry: LogEntry | None) -> bool:
@@ -159,17 +175,13 @@ def trace_entries(entries: Sequence[LogEntry | None], head_of: Callable[[str], S
     The end before the entries is what those that lead to the end after them claim. Whether it is true, the caller
     proves.
     """
-    listed: dict[str, list[tuple[int, LogEntry]]] = {}
-    void = {index for index, entry in enumerate(entries) if entry is None}
-    for index, entry in enumerate(entries):
-        if entry is not None:
-            listed.setdefault(entry.stream, []).append((index, entry))
     spans: dict[str, StreamSpan] = {}
-    for stream, places in listed.items():
+    void = {index for index, entry in enumerate(entries) if entry is None}
+    for stream, places in _entries_by_stream(entries).items():
         before = after = head_of(stream)
         for _, entry in reversed(places):
             if before is not None and (entry.seq, entry.event) == (before.seq, before.digest):
-                before = None if entry.seq == 1 else StreamHead(seq=entry.seq - 1, digest=entry.previous or "")
+                before = _head_before(entry)
         end = before
         for index, entry in places:
             if _follows(entry, end):
@@ -177,13 +189,22 @@ def trace_entries(entries: Sequence[LogEntry | None], head_of: Callable[[str], S
             else:
                 void.add(index)
         if end != after:
-            raise HeadsRewritten(
-                f"the log leads to event {0 if end is None else end.seq}, and the signed end is another",
-                at=stream,
-                hint=_HINT,
-            )
+            raise _other_end_error(stream, end)
         spans[stream] = StreamSpan(before=before, after=after)
     return LogTrace(spans=spans, void=frozenset(void))
+
+
+def _entries_by_stream(entries: Sequence[LogEntry | None]) -> dict[str, list[tuple[int, LogEntry]]]:
+    """The entries of each stream, with their places among all."""
+    listed: dict[str, list[tuple[int, LogEntry]]] = {}
+    for place in enumerate(entries):
+        if place[1] is not None:
+            listed.setdefault(place[1].stream, []).append((place[0], place[1]))
+    return listed
+
+
+def _head_before(entry: LogEntry) -> StreamHead | None:
+    return None if entry.seq == 1 else StreamHead(seq=entry.seq - 1, digest=entry.previous or "")
 
 
 def _follows(entry: LogEntry, last: StreamHead | None) -> bool:
@@ -192,21 +213,41 @@ def _follows(entry: LogEntry, last: StreamHead | None) -> bool:
     return entry.seq == last.seq + 1 and entry.previous == last.digest
 
 
-def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, entries: Sequence[LogEntry | None]) -> LogTrace:
+def _other_end_error(stream: str, end: StreamHead | None) -> HeadsRewritten:
+    number = 0 if end is None else end.seq
+    return HeadsRewritten(f"the log leads to event {number}, and the signed end is another", at=stream, hint=_HINT)
+
+
+def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, entries: Sequence[LogEntry | None]) -> None:
     """Refuse ends of streams that are not the old ones with these entries, and nothing else.
 
     The entries are undone in the new tree, which must then have the old root.
     """
     tree = HeadTree(nodes, new)
-    trace = trace_entries(entries, tree.head)
-    for stream, span in trace.spans.items():
-        if span.before is None and span.after is not None:
-            tree.remove(stream)
-        elif span.before is not None and span.before != span.after:
-            tree.put(stream, span.before)
+    odd: list[LogEntry | None] = []
+    for stream, places in _entries_by_stream(entries).items():
+        listed = [entry for _, entry in places]
+        end = StreamHead(seq=listed[-1].seq, digest=listed[-1].event)
+        # As it nearly always is: each entry follows the one before it, and the last one is the end.
+        if not (_is_chain(listed) and tree.exchange(stream, end, _head_before(listed[0]))):
+            odd += listed
+    for stream, span in trace_entries(odd, tree.head).spans.items():
+        if span.after is not None:
+            tree.exchange(stream, span.after, span.before)
     if tree.root != old:
         raise HeadsRewritten("an end of a stream changed without an entry in the log", at=CHECKPOINTS, hint=_HINT)
-    return trace
+
+
+def _is_chain(entries: Sequence[LogEntry]) -> bool:
+    """Whether each of the entries of one stream follows the one before it."""
+    last = entries[0]
+    if last.previous is None or (last.seq == 1) is not (last.previous == ""):
+        return False
+    for entry in entries[1:]:
+        if entry.previous != last.event or entry.seq != last.seq + 1:
+            return False
+        last = entry
+    return True
 
 
 def _prove_all(streams: StreamsView, nodes: HeadNodesView, newest: VerifiedCheckpoint) -> StreamHeads:

@@ -224,15 +224,26 @@ class HeadTree:
         else:
             split.end = head
 
-    def remove(self, stream: str) -> None:
-        """Remove a stream that is there, so that the tree is as if it had never been."""
+    def exchange(self, stream: str, old: StreamHead, new: StreamHead | None) -> bool:
+        """Set the end of a stream if it is `old`; None removes the stream. Returns whether it was.
+
+        After a removal the tree is as if the stream had never been.
+        """
         path, rest = self._path(stream)
-        if not path or rest or path[-1].end is None:
-            raise HeadsDamaged("the tree has no such stream", at=stream, hint="see 'ctx verify --registry'")
+        if not path or rest or path[-1].end != old:
+            return False
         for node in path:
             self._change(node)
-        path[-1].end = None
-        self._prune(path)
+        path[-1].end = new
+        if new is None:
+            self._prune(path)
+        return True
+
+    def remove(self, stream: str) -> None:
+        """Remove a stream that is there, so that the tree is as if it had never been."""
+        end = self.head(stream)
+        if end is None or not self.exchange(stream, end, None):
+            raise HeadsDamaged("the tree has no such stream", at=stream, hint="see 'ctx verify --registry'")
 
     @property
     def root(self) -> bytes:
@@ -257,8 +268,11 @@ class HeadTree:
         path: list[_Node] = []
         rest, child = stream, self._top
         while child is not None:
-            node = self._load(child, rest[:1] if path else "")
-            self._put_below(path[-1] if path else None, node)
+            if isinstance(child, _Node):
+                node = child
+            else:
+                node = _read_node(self._nodes, child, rest[:1] if path else "")
+                self._put_below(path[-1] if path else None, node)
             if not rest.startswith(node.label):
                 break
             path.append(node)
