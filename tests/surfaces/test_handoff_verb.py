@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.surfaces.commands import ctx
-from tests.surfaces.handoff_store import CODE, HandoffStore, json_answer
+from tests.surfaces.handoff_store import CODE, HandoffStore, document, json_answer
 from tests.surfaces.sample import one_error_line
 from tests.surfaces.test_output import on_a_terminal
 
@@ -286,3 +286,87 @@ def test_a_huge_pack_is_shown(place: HandoffStore) -> None:
     pack = place.write(sections=sections)
     assert place.ctx("handoff", "read", pack.id).out.count("## Part") == 4_000
     assert place.ctx("handoff", "show", pack.id).out.count("\n  [part-") == 4_000
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_written_as_a_new_pack_and_edited_as_its_next_revision(place: HandoffStore) -> None:
+    file = place.folder / "findings.json"
+    file.write_bytes(msgspec.json.encode(document(name="login-bug")))
+    written = place.ctx("handoff", "write", "findings.json")
+    assert (written.status, written.err) == (0, "")
+    [pack] = json_answer(place.ctx("handoff", "list", "--json"))["packs"]
+    assert written.out.startswith(f"Written: {pack['id']}@1, draft, until ")
+    edited = msgspec.json.decode(place.ctx("cat", f"{pack['id']}@1").raw) | {"title": "Edited", "status": "finalized"}
+    file.write_bytes(msgspec.json.encode(edited))
+    for update in ("login-bug", f"{pack['id']}@2"):  # the revision is that of the document, or of the reference
+        answer = json_answer(place.ctx("handoff", "write", "findings.json", "--update", update, "--json"))
+        shown = json_answer(place.ctx("handoff", "show", pack["id"], "--json"))
+        assert (answer["id"], answer["stored"], answer["status"]) == (pack["id"], True, "finalized")
+        assert (answer["digest"], answer["revision"]) == (shown["digest"], shown["revision"])
+    late = place.ctx("handoff", "write", "findings.json", "--update", "login-bug")
+    assert (late.status, "revision_conflict" in late.err or "conflict" in late.err) == (14, True)
+
+
+def test_yaml_and_standard_input_are_read_and_quiet_prints_the_revision(place: HandoffStore) -> None:
+    text = "title: Login bug\nsections:\n- key: findings\n  title: Findings\n  refs:\n"
+    text += f"  - {{key: check, path: '{place.folder}/auth.py', line_start: 4, line_end: 6}}\n"
+    (place.folder / "findings.yaml").write_text(text, encoding="utf-8")
+    for name, data in (("findings.yaml", None), ("-", text.encode())):
+        result = place.ctx("handoff", "write", name, "--quiet", input=data)
+        assert (result.status, result.err) == (0, ""), result
+        ident = result.out.removesuffix("@1\n")
+        assert "- path: auth.py\n" in place.ctx("handoff", "read", ident).out
+
+
+def test_a_dry_run_says_what_would_be_wrong_and_stores_nothing(place: HandoffStore) -> None:
+    file = place.folder / "findings.json"
+    file.write_bytes(msgspec.json.encode(document(status="finalized")))
+    assert place.ctx("handoff", "write", "findings.json", "--dry-run").out.startswith("Valid, nothing was stored: ")
+    answer = json_answer(place.ctx("handoff", "write", "findings.json", "--dry-run", "--json"))
+    assert (answer["id"], answer["stored"], answer["digest"]) == (None, False, None)
+    file.write_bytes(msgspec.json.encode({"title": 7, "nmae": "x", "sections": [{"key": "A", "title": ""}]}))
+    wrong = place.ctx("handoff", "write", "findings.json", "--dry-run")
+    assert wrong.status == 10
+    assert [line.partition(":")[0] for line in wrong.out.splitlines()] == [
+        "document.nmae",
+        "document.title",
+        "document.sections[0].key",
+    ]
+    assert wrong.err.startswith("ctx: handoff_invalid: document.nmae: ")
+    details = msgspec.json.decode(place.ctx("handoff", "write", "findings.json", "--json").err)["error"]["details"]
+    assert details["problems_total"] == 3
+    assert json_answer(place.ctx("handoff", "list", "--json"))["packs"] == []
+
+
+def test_refs_that_lead_nowhere_are_named(place: HandoffStore) -> None:
+    file = place.folder / "findings.json"
+    place.code.unlink()
+    file.write_bytes(msgspec.json.encode(document()))
+    result = place.ctx("handoff", "write", "findings.json")
+    assert (result.status, result.err) == (0, "ctx: not anchored: findings/check: the file is missing\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), "write needs a FILE"),
+        (("findings.json", "--update", "login-bug"), "the revision that you edited is missing"),
+        (("findings.json", "--update", "pk_abcd2345"), "the revision that you edited is missing"),
+        (("findings.json", "--profile", "reviewer"), "not allowed with write"),
+    ],
+)
+def test_a_write_that_is_not_clear_is_refused(place: HandoffStore, args: tuple[str, ...], words: str) -> None:
+    (place.folder / "findings.json").write_bytes(msgspec.json.encode(document()))
+    result = place.ctx("handoff", "write", *args)
+    assert (result.status, words in result.err) == (2, True), result
+    assert "not allowed with read" in place.ctx("handoff", "read", "x", "--dry-run").err
+
+
+def test_a_first_write_in_a_folder_without_a_store_makes_one(tmp_path: Path) -> None:
+    (tmp_path / "findings.json").write_bytes(msgspec.json.encode({"sections": []}))
+    assert ctx("handoff", "write", "findings.json", "--dry-run", cwd=tmp_path).status == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["findings.json"]
+    assert ctx("handoff", "write", "findings.json", cwd=tmp_path).status == 0
+    assert len(json_answer(ctx("handoff", "list", "--json", cwd=tmp_path))["packs"]) == 1

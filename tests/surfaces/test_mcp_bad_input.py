@@ -113,6 +113,14 @@ def test_null_is_left_out_in_every_part_of_a_document(agent: Agent) -> None:
     assert problems(agent, {"sections": None})[0]["message"] == "is required"
 
 
+def test_what_gemini_cli_adds_to_every_tool_is_ignored(agent: Agent) -> None:
+    for waits in (True, False, None):
+        pack = agent.does("write", document=whole(), wait_for_previous=waits)["id"]
+        assert agent.reads(id=pack, wait_for_previous=waits).startswith("[LEGEND]")
+        assert agent.reads(wait_for_previous=waits).startswith("# Context packs")
+    assert agent.fails(INPUT, action="list", wait_for="x")["details"]["field"] == "wait_for"
+
+
 # --- text where something else is meant -------------------------------------------------------------------------------
 
 

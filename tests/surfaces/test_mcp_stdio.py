@@ -1,6 +1,7 @@
 """The MCP server at the level of bytes: both framings, garbage, cut or too large messages, the end."""
 
 import os
+import pty
 import signal
 import sqlite3
 import subprocess
@@ -149,6 +150,32 @@ def test_whatever_stands_between_two_requests_both_are_answered(
 ) -> None:
     answer_ids = idents(HELLO + b"\n".join(lines) + b"\n" + PING, tmp_path_factory.getbasetemp())
     assert (answer_ids[0], answer_ids[-1]) == ("hello", "ping")
+
+
+# --- a person at a terminal -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [(SERVER,), (COMMAND, "mcp")], ids=" ".join)
+def test_on_a_terminal_it_says_at_once_what_it_is_and_how_to_connect_it(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    ours, theirs = pty.openpty()
+    env = environment({"CONTEXT_PACK_INITIALIZE_TIMEOUT_MS": "1"})
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdin=theirs, stdout=pipe, stderr=pipe) as process:
+        os.close(theirs)
+        assert process.stderr is not None
+        assert process.stdout is not None
+        lines = [process.stderr.readline().decode() for _ in range(5)]
+        assert "MCP server" in lines[0]
+        assert any("claude mcp add context-pack -- ctx mcp" in line for line in lines)
+        assert any("codex mcp add context-pack -- ctx mcp" in line for line in lines)
+        os.write(ours, PING)  # it serves all the same, and waits as long as the person likes
+        assert msgspec.json.decode(process.stdout.readline())["id"] == "ping"
+        os.write(ours, b"\x04")
+        assert process.wait(PATIENCE) == 0
+    os.close(ours)
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- what the protocol asks for ---------------------------------------------------------------------------------------

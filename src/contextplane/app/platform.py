@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from contextplane.adapters.files.disk import hold_lock
+from contextplane.adapters.files.disk import hold_lock, hold_turn
 from contextplane.adapters.files.store_dir import FORMAT, StoreConfig, StoreDirectory, discover_store
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connection import BUSY_SECONDS, MEMORY
@@ -32,6 +32,8 @@ __all__ = [
     "update_index",
 ]
 
+_TURN_SECONDS = 20.0
+
 
 class Platform:
     """All that a verb may need of a store, each behind its port.
@@ -56,6 +58,8 @@ class Platform:
         self.catalog = catalog
         self.adopted = adopted
         self.clock: Clock = SystemClock()
+        self.takes_turns = True
+        """Whether acts wait for each other; not if a signer may wait for a person or a device meanwhile."""
 
     @cached_property
     def client_state(self) -> "ClientState":
@@ -77,6 +81,19 @@ class Platform:
         from contextplane.adapters.files.pack_entries import FileExecutionEntries
 
         return FileExecutionEntries(self.home.packs, self.home.staging, self.clock)
+
+    @contextmanager
+    def take_turn(self) -> Iterator[None]:
+        """Act while other processes on this machine that take turns wait, for a limited time."""
+        if not self.takes_turns:
+            yield
+            return
+        self.takes_turns = False  # within the block it is ours
+        try:
+            with hold_turn(self.home.path, timeout=_TURN_SECONDS):
+                yield
+        finally:
+            self.takes_turns = True
 
     @cached_property
     def objects(self) -> Objects:

@@ -61,7 +61,7 @@ _TABLE = {
         "explain": "explain an error code, a law or a gate",
     },
     "Handoff": {
-        "handoff": "list, read and export handoff packs",
+        "handoff": "list, read, write and export handoff packs",
     },
     "Serve": {
         "mcp": "serve handoff packs to coding agents over MCP",

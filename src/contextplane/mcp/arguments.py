@@ -197,6 +197,7 @@ FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
 """The arguments of each action of each tool."""
 
 _FLAGS = ("validate_only", "structured")
+_OF_CLIENTS = frozenset({"wait_for_previous"})  # Gemini CLI adds it to the schema of every tool, and sends it on
 _ALIAS = "identifier"  # of `write`: an undocumented argument of the reference server
 
 _SHOWN = 60
@@ -207,6 +208,7 @@ def read_arguments(tool: str, values: Mapping[str, Json]) -> "Arguments":
 
     Without an action `input` lists; `output` reads when a pack is named, and else lists.
     """
+    values = {name: value for name, value in values.items() if name not in _OF_CLIENTS}
     action = values.get("action")
     if action is None:
         named = any(type(values.get(name)) is str for name in _IDENTITY)

@@ -4,6 +4,7 @@ Until the first tool is called, nothing of the store is imported.
 """
 
 import gc
+import os
 import sys
 
 __all__ = ["console", "run"]
@@ -23,6 +24,16 @@ environment:
   CONTEXT_PACK_MAX_SOURCE_BYTES       how large a file may be that a ref leads into (default: 2097152)
   CONTEXT_PACK_EXPIRED_GRACE_SECONDS  how long an expired pack can still be read (default: 900)
 """
+
+
+_TERMINAL = """This is an MCP server: coding agents start it and talk to it over standard input and output. Connect one:
+  Claude Code   claude mcp add context-pack -- ctx mcp
+  Codex         codex mcp add context-pack -- ctx mcp
+  Gemini CLI    gemini mcp add context-pack ctx mcp
+  others        {"mcpServers": {"context-pack": {"command": "ctx", "args": ["mcp"]}}}
+Run these in the project. People read the same packs with 'ctx handoff list'. Press Ctrl-D to leave.
+"""
+"""Printed for a person who starts the server on a terminal."""
 
 
 def console() -> None:
@@ -45,6 +56,10 @@ def _main(argv: list[str]) -> int:
 
 def run() -> int:
     """Serve standard input until the client leaves; return the exit status."""
+    at_terminal = _is_terminal()
+    if at_terminal:
+        sys.stderr.write(_TERMINAL)
+        sys.stderr.flush()
     gc.disable()  # what is imported stays: looking through it for garbage would only delay the first answers
     from contextplane.app.settings import from_environment
     from contextplane.mcp.log import Log
@@ -53,4 +68,13 @@ def run() -> int:
 
     settings = from_environment()
     log = Log(settings.handoff.log)
-    return serve(Methods(settings, log), log=log, patience=settings.handoff.initialize_timeout_ms / 1000)
+    patience = float("inf") if at_terminal else settings.handoff.initialize_timeout_ms / 1000
+    return serve(Methods(settings, log), log=log, patience=patience)
+
+
+def _is_terminal() -> bool:
+    """Whether a person is at the other end of standard input."""
+    try:
+        return os.isatty(0) and sys.stderr is not None
+    except OSError:
+        return False

@@ -7,17 +7,26 @@ meanwhile is a `StreamConflict`, and nothing is written.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from contextplane.model.catalog import Event, IndexedObject, StoredEvent
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import Catalog, MarksView, StreamConflict, StreamsView, View
 from contextplane.ports.indexes import ObjectIndexView
 
-__all__ = ["StagedChanges", "StagedMarks", "StagedObjects", "StagedStreams", "retry_conflicts"]
+__all__ = [
+    "StagedChanges",
+    "StagedMarks",
+    "StagedObjects",
+    "StagedStreams",
+    "StoreUser",
+    "TurnTaker",
+    "retry_conflicts",
+]
 
+A = TypeVar("A", bound="StoreUser")
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -126,14 +135,35 @@ class StagedChanges:
                 tx.objects.keep(name, target)
 
 
-def retry_conflicts(act: Callable[P, R]) -> Callable[P, R]:
-    """Let an act be done again when another process was faster: it decides anew, by what is there now."""
+class TurnTaker(Protocol):
+    """Where processes that act on one store take turns."""
+
+    def take_turn(self) -> AbstractContextManager[None]:
+        """Wait for a turn, for some time; within the block it is ours, or it did not come."""
+        ...
+
+
+class StoreUser(Protocol):
+    """Acts on a store, one of several processes."""
+
+    @property
+    def platform(self) -> TurnTaker: ...
+
+
+def retry_conflicts(act: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[A, P], R]:
+    """Let an act be done again when another process was faster: it decides anew, by what is there now.
+
+    A process that was slower once takes turns with such others from then on: many at once are in each other's way.
+    """
 
     @wraps(act)
-    def try_again(*args: P.args, **kwargs: P.kwargs) -> R:
-        for _ in range(_TRIES):
-            with suppress(StreamConflict):
-                return act(*args, **kwargs)
-        return act(*args, **kwargs)
+    def try_again(user: A, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with suppress(StreamConflict):
+            return act(user, *args, **kwargs)
+        with user.platform.take_turn():
+            for _ in range(_TRIES - 1):
+                with suppress(StreamConflict):
+                    return act(user, *args, **kwargs)
+            return act(user, *args, **kwargs)
 
     return try_again

@@ -214,6 +214,22 @@ def test_an_owner_takes_a_time_of_the_future_back_and_the_others_go_on_by_their_
     assert result.as_of < Timestamp.of(right + timedelta(hours=1))
 
 
+def test_who_saw_a_time_that_was_taken_back_goes_on(here: Office) -> None:
+    here.release()
+    before, memory = here.desk.keys.clock, Path(here.desk.platform.client_state.path)
+    set_clock(here, YEAR)
+    here.pin("prod", PACK)
+    set_clock(here, -YEAR)
+    saw = memory.read_bytes()
+    revoke(here, "ops", since=before)
+    sign_anew(here, "pub")
+    for look in (lambda: here.base("staging"), lambda: here.record(version("2.0.0")), lambda: here.trust("newcomer")):
+        memory.write_bytes(saw)
+        look()
+    memory.write_bytes(saw)
+    assert audit_registry(here.desk, lambda _size, _events: None).sound
+
+
 def test_by_a_clock_that_is_years_behind_no_key_is_revoked(here: Office) -> None:
     """Otherwise the revocation would be dated before all that was done since, and nobody could read that."""
     here.release()

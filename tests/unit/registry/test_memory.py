@@ -34,6 +34,7 @@ from contextplane.registry.version_state import Use
 from contextplane.registry.writer import PlannedChange
 from contextplane.trust.compatibility import RuntimeCapabilities
 from tests.support.cases import cases
+from tests.support.forged_log import forge_log
 from tests.unit.registry.desk import Clock, Office, code, desk_in, office
 from tests.unit.registry.tampering import Stolen, copied
 from tests.unit.trust.world import key_of
@@ -124,6 +125,23 @@ def test_a_fresh_checkpoint_that_was_seen_cannot_be_taken_away_again(client: Cli
     assert client.look() is False
     Stolen(client.catalog).cut(CHECKPOINTS)
     assert code(client.look) == "log_rolled_back"
+
+
+def test_a_store_that_went_back_is_not_signed_again_though_a_revoked_key_signed_it_last(
+    client: Client, tmp_path: Path
+) -> None:
+    with client.here() as here:
+        here.desk.keys.revoke(key_of("ops").public_key.key_id, "lost", key_of("root"))
+        copied(client.catalog, tmp_path / "old.db")
+        here.record()
+    client.put_back(tmp_path / "old.db")
+    with client.here() as here:
+        with here.desk.platform.catalog.write() as tx:
+            forge_log(tx, [], signer=key_of("ops"), at=here.desk.keys.clock, origin=here.desk.origin)
+        assert code(lambda: here.base("dev")) == "note_unsigned"
+        result = audit_registry(here.desk, lambda _size, _events: None)
+        assert {problem.code for problem in result.problems} == {"note_unsigned", "log_rolled_back"}
+        assert code(lambda: renew_checkpoint(here.desk, result, key_of("root"))) == "registry_unsound"
 
 
 def test_a_log_with_fewer_entries_than_are_signed_is_truncated(client: Client) -> None:

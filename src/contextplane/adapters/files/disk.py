@@ -27,6 +27,7 @@ __all__ = [
     "exposure",
     "hash_while_streaming",
     "hold_lock",
+    "hold_turn",
     "modification_time",
     "open_regular_file",
     "read_chunks",
@@ -256,6 +257,26 @@ def hold_lock(path: str, *, exclusive: bool, timeout: float, mode: int = 0o666) 
         return
     try:
         _acquire_lock(fd, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, path, timeout)
+        yield
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def hold_turn(folder: str, *, timeout: float) -> Iterator[None]:
+    """Hold the turn among the processes that use a folder, or go on without it when the time is over.
+
+    The folder itself is locked, so that no file is needed and every user who can read the folder takes part. Where it
+    cannot be locked, there are no turns.
+    """
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    try:
+        with suppress(CatalogBusy, OSError):
+            _acquire_lock(fd, fcntl.LOCK_EX, folder, timeout)
         yield
     finally:
         os.close(fd)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, ParamSpec
+from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec
 
 import msgspec
 
@@ -115,6 +115,7 @@ class KeyStore:
         self.origin = _origin_of(platform.store_id)
         self._passphrase = passphrase
         self._local = LocalKeys(self.files, passphrase, environment_key, external_signer)
+        platform.takes_turns = external_signer is None
 
     @cached_property
     def memory(self) -> "RegistryMemory":
@@ -175,9 +176,7 @@ class KeyStore:
         self.files.store_key(name, private, pem("PUBLIC KEY", signer.public_key.spki))
         if founding:
             self.change(founding, signer)
-        return NewKey(
-            name=name, key_id=signer.public_key.key_id, public=self.files.public_path(name), trusted=issuer is not None
-        )
+        return NewKey(name=name, key_id=signer.public_key.key_id, public=self.files.public_path(name), trusted=first)
 
     def key_trust(  # noqa: PLR0913  the fields of KeyTrust
         self,
@@ -214,7 +213,7 @@ class KeyStore:
 
     def apply(self, plan: ChangePlan, signer: Signer, review: ProposalReview | None = None) -> TrustedKeys:
         """Append the changes of a plan, all or none, signed by one key. `review`: what others approved."""
-        return _retry_conflicts(self._append_once)(plan, signer, review)
+        return _retry_conflicts(KeyStore._append_once)(self, plan, signer, review)
 
     def _append_once(self, plan: ChangePlan, signer: Signer, review: ProposalReview | None) -> TrustedKeys:
         from contextplane.app.registry.memory import RegistryResigner
@@ -355,7 +354,9 @@ def _origin_of(store_id: str) -> str:
     return origin_of(store_id)
 
 
-def _retry_conflicts(act: Callable[P, TrustedKeys]) -> Callable[P, TrustedKeys]:
+def _retry_conflicts(
+    act: Callable[Concatenate[KeyStore, P], TrustedKeys],
+) -> Callable[Concatenate[KeyStore, P], TrustedKeys]:
     from contextplane.store.staged_changes import retry_conflicts
 
     return retry_conflicts(act)

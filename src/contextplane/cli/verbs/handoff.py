@@ -1,7 +1,9 @@
-"""List, read and export handoff packs, which agents pass to each other.
+"""List, read, write and export handoff packs, which agents pass to each other.
 
   list      list available packs, newest first; expired ones only with --freshness expired.
   read      print a pack as its readers see it, with the current code: as a reviewer, or as --profile says.
+  write     store the document in FILE (JSON, or YAML by its extension; - for standard input) as a new pack. With
+            --update it becomes the next revision of a pack, if that still has the revision that you name.
   show      summarize a pack: its revisions, what is finalized, its sections, and the state of the code it refers to.
   log       list everything that happened to a pack, also if it was deleted or has expired, until 'ctx gc' removes it.
   export    write a pack with its revisions up to the named one to FILE, as 'ctx export' does.
@@ -10,11 +12,13 @@ PACK is pk_<id>, one revision as pk_<id>@3, or a name. A finalized revision neve
 revisions. Handoff packs cannot be signed yet.
 
 Examples:
-  ctx handoff list                                  list available packs
-  ctx handoff read refund-limit                     print one
-  ctx handoff show pk_abcd2345                      summarize one
-  ctx handoff log pk_abcd2345                       list its events
-  ctx handoff export pk_abcd2345@3 -o handoff.tar   write it to a file
+  ctx handoff list                                       list available packs
+  ctx handoff read refund-limit                          print one
+  ctx handoff write findings.yaml                        store a new one
+  ctx handoff write edited.json --update pk_abcd2345@3   replace revision 3
+  ctx handoff show pk_abcd2345                           summarize one
+  ctx handoff log pk_abcd2345                            list its events
+  ctx handoff export pk_abcd2345@3 -o handoff.tar        write it to a file
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -29,6 +33,7 @@ _READ = ("profile", "contains")
 _TAKES = {
     "list": frozenset({*_LIST, "limit", "offset"}),
     "read": frozenset({*_READ, "limit", "offset"}),
+    "write": frozenset({"update", "dry_run"}),
     "show": frozenset[str](),
     "log": frozenset[str](),
     "export": frozenset({"output"}),
@@ -39,7 +44,7 @@ _MOST_DIGITS = 9
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("what", choices=tuple(_TAKES), help="the action")
-    parser.add_argument("ref", metavar="PACK", nargs="?", help="the pack; none for list")
+    parser.add_argument("ref", metavar="PACK|FILE", nargs="?", help="the pack; for write the file; none for list")
     both = parser.add_argument_group("list and read")
     both.add_argument("--limit", type=limit_of, metavar="N", help=f"at most N packs (default: {LIMIT}), or N chunks")
     both.add_argument("--offset", type=_offset, metavar="N", help="skip the first N")
@@ -55,8 +60,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--profile", choices=("reviewer", "orchestrator", "executor"), help="as this reader sees it (default: reviewer)"
     )
     reading.add_argument("--contains", metavar="TEXT", help="only chunks that contain this text")
-    writing = parser.add_argument_group("export")
-    writing.add_argument("-o", "--output", metavar="FILE", help="the file to write, - for standard output")
+    writing = parser.add_argument_group("write")
+    writing.add_argument(
+        "--update", metavar="PACK", help="the pack to update, at the revision that you edited: pk_<id>@3"
+    )
+    writing.add_argument("--dry-run", action="store_true", help="check everything, store nothing")
+    exporting = parser.add_argument_group("export")
+    exporting.add_argument("-o", "--output", metavar="FILE", help="the file to write, - for standard output")
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
@@ -69,6 +79,10 @@ def run(args: Namespace, output: CommandOutput) -> int:
         from contextplane.cli.handoff.read import read_pack
 
         return read_pack(args, output)
+    if args.what == "write":
+        from contextplane.cli.handoff.write import write_pack
+
+        return write_pack(args, output)
     if args.what == "show":
         from contextplane.cli.handoff.show import show
 
@@ -88,10 +102,11 @@ def _check(args: Namespace) -> None:
 
     hint = "see 'ctx handoff --help'"
     if (args.ref is None) != (args.what == "list"):
-        raise Usage("list takes no pack" if args.what == "list" else f"{args.what} needs a PACK", hint=hint)
+        needed = "FILE" if args.what == "write" else "PACK"
+        raise Usage("list takes no pack" if args.what == "list" else f"{args.what} needs a {needed}", hint=hint)
     for name in _OPTIONS:
         if getattr(args, name) not in (None, False) and name not in _TAKES[args.what]:
-            raise Usage(f"argument --{name}: not allowed with {args.what}", hint=hint)
+            raise Usage(f"argument --{name.replace('_', '-')}: not allowed with {args.what}", hint=hint)
     if args.all and args.limit:
         raise Usage("argument --all: not allowed with argument --limit", hint=hint)
     if args.what == "export" and args.output is None:
