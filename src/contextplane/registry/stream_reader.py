@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamReader", "SubjectState", "initial_state"]
 
+_MOST_STATES = 512
 S = TypeVar("S", bound="StreamState")
 
 SubjectState = ArtifactState | DraftsState | NameState | VersionState | PinState | AliasState | EnvironmentState
@@ -120,7 +121,7 @@ class StreamReader:
         self.check = check
         self.heads = heads
         self._verifier = EventVerifier(streams, keyrings, check, log)
-        self._names: dict[str, NameState] = {}
+        self._states: dict[str, StreamState] = {}
 
     def advance(self, heads: StreamHeads, log: Checkpoint) -> None:
         """Go on with the ends of streams and the log after an act of the writer."""
@@ -131,10 +132,11 @@ class StreamReader:
         return self.streams.names(prefix) if self.heads is None else self.heads.names(prefix)
 
     def name(self, base_id: str) -> NameState:
-        """The owner of an id. It is read once."""
-        if base_id not in self._names:
-            self._names[base_id] = self.fold(names_stream(base_id), self._initial_name(base_id))
-        return self._names[base_id]
+        """The owner of an id."""
+        stream = names_stream(base_id)
+        # Before the first claim its state may take reading all versions of the id.
+        known = self._states.get(stream)
+        return known if isinstance(known, NameState) else self.fold(stream, self._initial_name(base_id))
 
     def initial(self, stream: str) -> SubjectState:
         """The state of a subject before its first event."""
@@ -215,8 +217,7 @@ class StreamReader:
         It is in no log yet.
         """
         (verified,), end = self._describe_strictly(stream, state).append(streams, _end_of(state), [event])
-        if isinstance(end.state, NameState):
-            self._names[end.state.base_id] = end.state
+        self._states[stream] = end.state
         return verified, end.state
 
     @property
@@ -237,9 +238,14 @@ class StreamReader:
         )
 
     def fold(self, stream: str, initial: S) -> S:
-        end = self._describe(stream, initial).fold(self.streams)
-        self._check_end(stream, StreamHead(seq=end.seq, digest=end.digest) if end.seq else None)
-        return end.state
+        """The state of a subject. It is verified once; the last ones are kept."""
+        if stream not in self._states:
+            end = self._describe(stream, initial).fold(self.streams)
+            self._check_end(stream, StreamHead(seq=end.seq, digest=end.digest) if end.seq else None)
+            if len(self._states) >= _MOST_STATES:
+                self._states.clear()
+            self._states[stream] = end.state
+        return cast("S", self._states[stream])
 
     def _evolve(self, state: S, events: Iterable[VerifiedEvent | VoidEvent]) -> S:
         for _, after in self._steps(state, events):
@@ -248,7 +254,8 @@ class StreamReader:
 
     def _evolve_strictly(self, state: S, events: Iterable[VerifiedEvent]) -> S:
         for verified in events:
-            self._authorise(verified, state)
+            scope = state.scope_of(verified.change)
+            authorise(verified, scope, self._name_in(scope, verified))
             state = state.after_event(verified)
         return state
 
@@ -277,10 +284,6 @@ class StreamReader:
         except ContextPlaneError as error:
             return self._verifier.void(event, error)
         return event
-
-    def _authorise(self, verified: VerifiedEvent, state: StreamState) -> None:
-        scope = state.scope_of(verified.change)
-        authorise(verified, scope, self._name_in(scope, verified))
 
     def _name_in(self, scope: Scope, verified: VerifiedEvent) -> NameState | None:
         return self.name(scope.name) if scope.name and not verified.is_first_format else None

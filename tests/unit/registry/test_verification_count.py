@@ -57,11 +57,11 @@ def test_publishing_computes_each_signature_once(tmp_path: Path) -> None:
         assert check.calls.total() == 20
 
 
-def test_publishing_opens_the_registry_once_to_read_and_once_to_write(tmp_path: Path) -> None:
+def test_publishing_opens_the_registry_once_for_its_whole_decision(tmp_path: Path) -> None:
     with signed(tmp_path) as (here, check, digest):
         here.desk.keys.check = check  # without the memory of what held
         assert here.publish(str(digest)).stage == "published"
-        assert check.checkpoints(here.desk.origin) == 2
+        assert check.checkpoints(here.desk.origin) == 1
 
 
 def test_a_view_within_a_view_is_the_same_and_the_next_one_is_verified_anew(tmp_path: Path) -> None:

@@ -256,12 +256,14 @@ def sign(session: RegistrySession, target: str, by: SignedBy) -> ActResult:
 def publish(
     session: RegistrySession, target: str, by: SignedBy, environment: EnvironmentDescription | None = None
 ) -> ActResult:
-    """Publish a signed artifact: all gates run again over the stored bytes, and the report is stored."""
-    digest = session.candidate_digest(target)
-    # All that is read comes from one view, which is verified once. The transaction that writes verifies again.
-    with session.read() as reader:
-        state, artifact = _read_candidate(session, reader, digest, target)
-        version = reader.version(artifact.ref)
+    """Publish a signed artifact: all gates run again over the stored bytes, and the report is stored.
+
+    The whole decision is made by one snapshot of the registry, which is verified once.
+    """
+    with session.write(by.signer) as writer:
+        digest = session.candidate_digest(target)
+        state, artifact = _read_candidate(session, writer.reader, digest, target)
+        version = writer.reader.version(artifact.ref)
         if is_already_published(version, artifact):
             golden = version.publication.golden if artifact.kind == "context_pack" else None
             return ActResult(
@@ -278,7 +280,7 @@ def publish(
             base=_overlaid_pack(session, artifact),
             gates_version=__version__,
         )
-    with session.write(by.signer, [release.report_data]) as writer:
+        session.store(release.report_data)
         appended = publish_release(writer, release, by.reason)
         stage = writer.reader.version(artifact.ref).stage
     return ActResult(

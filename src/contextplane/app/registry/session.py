@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from contextplane.app.registry.keys import KeyStore
@@ -10,8 +9,9 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest, PackRef, UnpinnedRef
 from contextplane.model.json.canonical import Json
-from contextplane.ports.catalog import Transaction
+from contextplane.ports.catalog import Catalog, Transaction
 from contextplane.ports.keys import Signer
+from contextplane.ports.objects import Batch
 from contextplane.registry.artifacts import Candidate, read_artifact
 from contextplane.registry.errors import ArtifactUnknown
 from contextplane.registry.first_format import refuse_unsealed
@@ -21,7 +21,7 @@ from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import EvaluationReport, GoldenCases, GoldenResult, ReleaseGates
 from contextplane.registry.writer import AppendResult, PlannedChange, RegistryWriter
 from contextplane.store.event_stream import commit_recorded
-from contextplane.store.staged_changes import StagedChanges, retry_conflicts
+from contextplane.store.staged_changes import StagedChanges, StagedObjects, retry_conflicts
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 
 if TYPE_CHECKING:
@@ -67,9 +67,28 @@ class _NoEvaluations:
         return None
 
 
-def _record_objects(objects: Sequence[IndexedObject], tx: Transaction) -> None:
-    for indexed in objects:
-        tx.objects.record(indexed)
+class _StoredObjects:
+    """The objects that one act stores: in files when it is committed, and known to it before."""
+
+    def __init__(self, batch: Batch, staged: StagedObjects) -> None:
+        self._batch = batch
+        self._staged = staged
+        self._recorded: list[IndexedObject] = []
+
+    def put(self, data: bytes) -> None:
+        indexed = IndexedObject(digest=self._batch.put(data), kind="blob", size=len(data), traced=True)
+        self._recorded.append(indexed)
+        if self._staged.lookup(indexed.digest) is None:
+            self._staged.record(indexed)
+
+    def commit(self, catalog: Catalog) -> None:
+        """Make all of them durable. The batch stays open until the act is committed, which keeps them."""
+        if self._recorded:
+            commit_recorded(self._batch, catalog, self._record)
+
+    def _record(self, tx: Transaction) -> None:
+        for indexed in self._recorded:
+            tx.objects.record(indexed)
 
 
 class SignedBy(NamedTuple):
@@ -94,6 +113,7 @@ class RegistrySession:
         self.newest: VerifiedCheckpoint | None = None
         """The newest checkpoint of the registry that was opened last for reading."""
         self._reader: RegistryReader | None = None
+        self._objects: _StoredObjects
 
     @contextmanager
     def read(self) -> Iterator[RegistryReader]:
@@ -124,7 +144,7 @@ class RegistrySession:
 
     @contextmanager
     def write(self, signer: Signer, stored: Sequence[bytes] = ()) -> Iterator[RegistryWriter]:
-        """Write to the registry by one act. `stored`: objects to put before, which the events name.
+        """Write to the registry by one act. `stored`: objects that its events name; `store` takes more.
 
         The block decides and signs by one snapshot, while others may write. What it appended is committed after it;
         `StreamConflict` if the registry moved meanwhile. Objects that no event comes to name are garbage, and are
@@ -133,13 +153,11 @@ class RegistrySession:
         seen, known = self.memory.load(), self.keys.keyring
         refuse_unsealed(known)
         with self.platform.objects.batch() as batch:
-            recorded = [
-                IndexedObject(digest=batch.put(data), kind="blob", size=len(data), traced=True) for data in stored
-            ]
-            if recorded:
-                commit_recorded(batch, self.platform.catalog, partial(_record_objects, recorded))
             with self.platform.catalog.read() as view:
                 staged = StagedChanges(view, unmoved=(KEYRING_STREAM,))
+                self._objects = _StoredObjects(batch, staged.objects)
+                for data in stored:
+                    self.store(data)
                 keys, seen = self.keys.follow_seen(view.streams, seen)
                 writer = RegistryWriter(
                     staged,
@@ -154,8 +172,14 @@ class RegistrySession:
                 self.keys.behind = writer.behind
                 with self._share_reader(writer.reader):
                     yield writer
+            if staged.streams.staged:
+                self._objects.commit(self.platform.catalog)
             staged.commit(self.platform.catalog)
         self.memory.save(writer.newest)
+
+    def store(self, data: bytes) -> None:
+        """Store an object that an event of the act names. Only within `write`."""
+        self._objects.put(data)
 
     @retry_conflicts
     def act(self, signer: Signer, planned: Sequence[PlannedChange], stored: Sequence[bytes] = ()) -> AppendResult:
