@@ -286,6 +286,6 @@ def test_an_event_of_the_first_format_after_the_seal_is_void(
     with forger(store, "pub") as thief:
         thief.revoke(entry=entry, keyring=keyring, at=at)
     report = json.loads(store.run("verify", "--registry", "--json").out)
-    assert report["answer"] == "modified"
+    assert report["answer"] == "void"
     result = store.run("show", PACK)
     assert (result.status, "revoked" in result.out) == (0, False), result

@@ -43,7 +43,7 @@ __all__ = [
 
 _HINT = "an entry of the log was left out of the ends of streams; see 'ctx verify --registry', and restore a copy"
 _HEX_LENGTH = 64
-_MOST_EVENTS = 2**53 - 1
+_MOST_SEQ = 2**53 - 1
 
 
 class HeadsRewritten(ContextPlaneError):
@@ -146,7 +146,7 @@ def read_entry(body: bytes) -> LogEntry | None:
             return None
         event = stored.event
         # The event before it is compared with one that was checked.
-        if not 0 < stored.seq <= _MOST_EVENTS or len(event) != _HEX_LENGTH or bytes.fromhex(event).hex() != event:
+        if not 0 < stored.seq <= _MOST_SEQ or len(event) != _HEX_LENGTH or bytes.fromhex(event).hex() != event:
             return None
     except (msgspec.DecodeError, ValueError):
         return None

@@ -92,7 +92,7 @@ def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput
     _print_audit(session, audit, fresh, output)
     output.line(f"Integrity:  {output.paint(ANSWER_COLOR[answer], answer)}")
     for problem in audit.problems:
-        void = "void  " if problem.logged else ""
+        void = "void  " if problem.logged and not audit.damage else ""  # of a damaged log nothing is known
         output.failure_line(f"  {void}{problem.code}  {clean(problem.at)}  {clean(problem.message)}")
     _print_ways_out(audit, is_fixed=is_whole, output=output)
     if args.output is not None and is_whole:
