@@ -118,11 +118,14 @@ class HandoffSession:
 
     def source_place(self) -> "SourcePlace":
         """Return the source root, which absolute paths of a document may lead into."""
-        from contextplane.adapters.files.workspace import FileSources
         from contextplane.handoff.document import SourcePlace
 
-        root = os.path.abspath(self._source_root)
-        return SourcePlace(root=root, relative_path=FileSources(root).relative_path)
+        return SourcePlace(root=os.path.abspath(self._source_root), relative_path=self._relative_path)
+
+    def _relative_path(self, path: str) -> str | None:
+        from contextplane.adapters.files.workspace import FileSources
+
+        return FileSources(self._source_root).relative_path(path)
 
     @property
     def pack_reader(self) -> HandoffReader:
