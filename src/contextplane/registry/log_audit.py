@@ -236,6 +236,8 @@ class CheckpointAudit:
         self._last = seq
 
     def _is_void(self, verified: VerifiedCheckpoint) -> bool:
+        if not revoked_keys(self._keyrings.now, verified.time):
+            return False
         keys = self._keyrings.trusted_keys_at(verified.time)
         try:
             open_checkpoint(verified.note, origin=self._origin, keys=keys, check=self._check)

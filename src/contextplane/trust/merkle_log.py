@@ -7,6 +7,7 @@ key signs afterwards is covered by a checkpoint, even if it writes an earlier ti
 a newer log.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Annotated, ClassVar, Protocol
 
@@ -156,12 +157,21 @@ def believed_checkpoint(note: bytes, keys: TrustedKeys, check: SignatureCheck) -
     checkpoint = Checkpoint.parse(note.decode().rpartition("\n\n")[0] + "\n")
     if checkpoint.time is None:
         return checkpoint
-    void = [NoteKey(name=checkpoint.origin, key=key) for key in revoked_keys(keys, checkpoint.time)]
+    void = revoked_keys(keys, checkpoint.time)
+    others = {key.key for issuer in keys.issuers for key in issuer.keys} - {*void}
+    # A signature that somebody added to the note of another key changes nothing.
+    is_void = _is_signed(note, checkpoint.origin, void, check) and not _is_signed(
+        note, checkpoint.origin, others, check
+    )
+    return replace(checkpoint, time=None) if is_void else checkpoint
+
+
+def _is_signed(note: bytes, origin: str, keys: Iterable[PublicKey], check: SignatureCheck) -> bool:
     try:
-        open_note(note, void, check)
+        open_note(note, [NoteKey(name=origin, key=key) for key in keys], check)
     except (NoteInvalid, NoteUnsigned):
-        return checkpoint
-    return replace(checkpoint, time=None)
+        return False
+    return True
 
 
 class MerkleLog(Value, frozen=True):

@@ -5,8 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextplane.model.timestamp import Timestamp
+from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
 from contextplane.trust.clock import LAST_MOMENT, is_far_ahead, next_event_time, seconds_behind, tolerated_lag
+from contextplane.trust.merkle_log import believed_checkpoint
 from tests.support.cases import cases
+from tests.unit.trust.world import CHECK, day, key_of, keyring, revoke, trust
 
 NOON = Timestamp.parse("2030-01-01T12:00:00Z")
 moments = st.builds(
@@ -50,3 +53,24 @@ def test_a_record_may_be_a_day_ahead_of_a_clock_and_not_more(seconds: int, expec
 @cases(("age", "expected"), [(0, 60), (1800, 60), (3600, 120), (30 * 86_400, 86_400), (10**9, 86_400)])
 def test_a_clock_may_be_behind_by_a_part_of_the_age_that_is_allowed(age: int, expected: int) -> None:
     assert tolerated_lag(age) == expected
+
+
+SEEN = Checkpoint(origin="log.example", size=0, root=bytes(32), time=day(5))
+BOB, CAROL = key_of("bob"), key_of("carol")
+
+
+@cases(("since", "expected"), [(4, None), (5, None), (6, day(5))])
+def test_the_time_of_what_was_seen_is_believed_unless_its_signer_is_revoked_from_before(
+    since: int, expected: Timestamp | None
+) -> None:
+    note = signed_checkpoint(SEEN, BOB)
+    keys = keyring(trust(BOB, "acme", "log"))
+    assert believed_checkpoint(note, keys, CHECK) == SEEN
+    seen = believed_checkpoint(note, keyring(revoke(BOB, day(since)), keys=keys), CHECK)
+    assert (seen.time, seen.root, seen.size) == (expected, SEEN.root, SEEN.size)
+
+
+def test_a_revoked_key_takes_no_time_away_that_another_key_signed() -> None:
+    keys = keyring(trust(BOB, "acme", "log"), trust(CAROL, "acme", "log"), revoke(BOB, day(2)))
+    added = signed_checkpoint(SEEN, BOB).rpartition(b"\n\n")[2]
+    assert believed_checkpoint(signed_checkpoint(SEEN, CAROL) + added, keys, CHECK) == SEEN
