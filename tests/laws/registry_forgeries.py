@@ -3,6 +3,7 @@
 A forger follows no rule: what is appended has its entry in the log, and a checkpoint of everything.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Transaction
+from contextplane.registry.continuity import read_entry
 from contextplane.registry.events import (
     AliasDropped,
     AliasSet,
@@ -24,6 +26,7 @@ from contextplane.registry.events import (
     IncidentClosed,
     IncidentOpened,
     Linted,
+    NameClaimed,
     Observed,
     Pin,
     Pinned,
@@ -51,13 +54,16 @@ from contextplane.registry.streams import (
     artifact_stream,
     drafts_stream,
     environment_stream,
+    names_stream,
     pins_stream,
     version_stream,
 )
 from contextplane.store.event_stream import StreamHead, last_event, stream_head
+from contextplane.trust.checkpoint import Checkpoint
 from contextplane.trust.keyring_events import Change as KeyringChange
 from contextplane.trust.keyring_events import KeyringEvent, sign_keyring_event
 from contextplane.trust.keyring_stream import STREAM as KEYRING
+from contextplane.trust.merkle import EMPTY_ROOT
 from contextplane.trust.merkle_log import LogEntry
 from tests.support.forged_log import forge_log, heads_of
 from tests.unit.trust.world import key_of
@@ -101,6 +107,7 @@ def forged_changes(  # noqa: PLR0913  what the events name
         Forgery(artifact, Signed(envelope=known, threshold=1)),
         Forgery(artifact, Withdrawn()),
         Forgery(drafts, DraftListed(digest=str(Digest.of(at.encode())))),
+        Forgery(names_stream(name), NameClaimed(issuer=issuer, kind="context_pack", tenant=issuer)),
         Forgery(version, publication),
         Forgery(version, Deprecated()),
         Forgery(version, Revoked()),
@@ -138,10 +145,17 @@ class LogForger:
     @property
     def now(self) -> Timestamp:
         """The time of the newest checkpoint and a second."""
+        time = self._newest.time
+        assert time is not None
+        return Timestamp(seconds=time.seconds + 1, nanos=0)
+
+    @property
+    def _newest(self) -> Checkpoint:
+        """The newest checkpoint, believed as it is."""
         newest = last_event(self._tx.streams, CHECKPOINTS)
         assert newest is not None
-        _, claimed = REGISTRY_LOG.read_note(newest.body)
-        return Timestamp(seconds=claimed.seconds + 1, nanos=0)
+        note, _ = REGISTRY_LOG.read_note(newest.body)
+        return Checkpoint.parse(note.decode().rpartition("\n\n")[0] + "\n")
 
     def append_event(
         self, stream: str, change: Change, by: str, *, keyring: int | None = None, at: str | None = None
@@ -180,11 +194,32 @@ class LogForger:
         entry = self._next_entry(stream, digest)
         self.sign(replace(entry, seq=entry.seq + skipped))
 
+    def repeat_entry(self, number: int) -> None:
+        """Append an entry of the log once more. No end of a stream moves."""
+        bodies = [stored.body for stored in self._tx.streams.read(LOG)]
+        entry = read_entry(bodies[number % len(bodies)])
+        assert entry is not None
+        self._sign([entry], {}, self._newest.heads or EMPTY_ROOT, None)
+
+    def append_entry_of_first(self, stream: str) -> None:
+        """Append an entry for the first event of a stream that is there already, whatever it holds."""
+        first = next(iter(self._tx.streams.read(stream)))
+        self.sign(LogEntry(event=Digest.of(first.body).hex, seq=1, stream=stream, previous=""))
+
     def sign(self, *entries: LogEntry, at: Timestamp | None = None) -> None:
-        """Append entries, and sign the ends of the streams as they are and as the entries say; by default now."""
+        """Append entries, and sign the ends of the streams as they were with what the entries say; by default now."""
         ends = {entry.stream: StreamHead(seq=entry.seq, digest=entry.event) for entry in entries}
-        heads = heads_of(self._tx.streams) | ends
-        forge_log(self._tx, entries, signer=key_of(self._signer), at=at or self.now, origin=self._origin, heads=heads)
+        self._sign(entries, ends, self._newest.heads or EMPTY_ROOT, at)
+
+    def sign_streams(self) -> None:
+        """Sign the ends of the streams as they are, whatever the log says."""
+        self._sign((), heads_of(self._tx.streams), EMPTY_ROOT, None)
+
+    def _sign(
+        self, entries: Sequence[LogEntry], ends: Mapping[str, StreamHead], root: bytes, at: Timestamp | None
+    ) -> None:
+        signer, origin = key_of(self._signer), self._origin
+        forge_log(self._tx, entries, signer=signer, at=at or self.now, origin=origin, heads=ends, root=root)
 
     def _next_entry(self, stream: str, digest: str) -> LogEntry:
         head = stream_head(self._tx.streams, stream)

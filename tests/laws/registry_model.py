@@ -17,7 +17,7 @@ RIGHTS = {
     "author": ("draft_withdrawn",),
     "reviewer": ("reviewed",),
     "issuer": ("signed",),
-    "publisher": ("published", "deprecated", "revoked", "refresh_required", "refresh_reported"),
+    "publisher": ("name_claimed", "published", "deprecated", "revoked", "refresh_required", "refresh_reported"),
     "operator": (
         "pinned",
         "unpinned",

@@ -40,14 +40,18 @@ def forge_log(  # noqa: PLR0913  what a checkpoint says
     at: Timestamp,
     origin: str,
     heads: Mapping[str, StreamHead] | None = None,
+    root: bytes = EMPTY_ROOT,
 ) -> VerifiedCheckpoint:
-    """Append entries as they are, and sign the ends of the streams as they are now, or as `heads` says."""
+    """Append entries as they are, and sign the ends of the streams as they are now, or as `heads` says.
+
+    `root`: that of the tree in which these ends are set; by default there are no others.
+    """
     keyring = stream_head(tx.streams, KEYRING)
     assert keyring is not None
     return REGISTRY_LOG.append_entries(
         tx.streams,
         list(entries),
-        heads=put_heads(tx.marks, EMPTY_ROOT, heads_of(tx.streams) if heads is None else heads),
+        heads=put_heads(tx.marks, root, heads_of(tx.streams) if heads is None else heads),
         keyring=KeyringPosition(seq=keyring.seq, head=keyring.digest),
         signer=signer,
         at=at,

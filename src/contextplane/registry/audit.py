@@ -15,7 +15,7 @@
 It is pure over a view. Its cost grows with the size of the registry.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from itertools import chain
 
@@ -385,7 +385,7 @@ def audit(inputs: AuditInputs) -> AuditResult:
     # (4) nothing beside it
     for name in chain.from_iterable(streams.names(prefix) for prefix in SUBJECTS):
         events.refuse_beyond(name)
-    _refuse_strays(view, len(trees.levels), problems)
+    _refuse_strays(view, len(trees.levels), events.states, problems)
     # (5) both trees
     trees.compare(view, problems)
     # (6) the checkpoints, (7) and the newest of them
@@ -451,10 +451,10 @@ def report_unlogged_keyring(
     return True
 
 
-def _refuse_strays(view: RegistryView, levels: int, problems: AuditProblems) -> None:
-    """Report streams under the names of the registry that no check covers."""
+def _refuse_strays(view: RegistryView, levels: int, logged: Container[str], problems: AuditProblems) -> None:
+    """Report streams under the names of the registry that no check covers. Those in the log are reported as void."""
     for name in view.streams.names(REGISTRY):
-        if name not in {LOG, CHECKPOINTS, COSIGNATURES} and not name.startswith(SUBJECTS):
+        if name not in {LOG, CHECKPOINTS, COSIGNATURES} and not name.startswith(SUBJECTS) and name not in logged:
             problems.add("registry_event_invalid", name, "not a stream of the registry")
     for name in levels_of(view.streams, "registry")[levels:]:
         problems.add("tree_damaged", name, "a level that the tree has not")

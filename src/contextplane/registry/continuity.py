@@ -3,6 +3,10 @@
     1  the log of the newest checkpoint begins with the log of the seen one            trust/checkpoint.py
     2  the entries since are those of the newest log: their hashes lead to its root    entries_since
     3  the signed ends of streams are the seen ones with these entries, no others      prove_heads
+    4  the events of these entries are there                                           _refuse_missing_events
+
+A client remembers what it accepts, and never goes back. If a signer of checkpoints could keep the event of an entry to
+himself, nobody could ever read or sign the registry again: no copy of it has the event. So it is refused before.
 
 For a client that looks for the first time the entries since are all entries, and the ends before them are none. So a
 signer of checkpoints cannot leave an event out of the ends, not even for newcomers.
@@ -11,7 +15,9 @@ An entry that does not follow the last one of its stream is void, and so is one 
 Otherwise one signer could close the registry for good.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from itertools import zip_longest
 from typing import ClassVar
 
 import msgspec
@@ -20,7 +26,7 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.registry.first_format import MappedHeads, first_format_root
-from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamHeads, root_over
+from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamCut, StreamHeads, root_over
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import Checkpoint, LogRewritten, LogRolledBack, advance_checkpoint
@@ -88,9 +94,13 @@ def check_continuity(
     if newest.is_first_format or seen is None or seen.keyring is None:
         # Ends that were signed in the first format are hashed in another way: all entries lead to those of now.
         return _prove_all(streams, nodes, newest)
-    # (2) the entries since, (3) and the ends that they lead to
+    # (2) the entries since, (3) the ends that they lead to, (4) and their events
     entries = entries_since(streams, seen.size, seen.root, newest.checkpoint)
-    prove_heads(nodes, seen.heads or EMPTY_ROOT, newest.heads, entries)
+    try:
+        counting = prove_heads(nodes, seen.heads or EMPTY_ROOT, newest.heads, entries)
+    except HeadsRewritten as error:
+        counting = _prove_by_all(streams, newest, seen, error)
+    _refuse_missing_events(streams, counting)
     return StreamHeads(nodes, newest.heads)
 
 
@@ -219,24 +229,62 @@ def _other_end_error(stream: str, end: StreamHead | None) -> HeadsRewritten:
     return HeadsRewritten(f"the log leads to event {number}, and the signed end is another", at=stream, hint=_HINT)
 
 
-def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, entries: Sequence[LogEntry | None]) -> None:
+def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, entries: Sequence[LogEntry | None]) -> list[LogEntry]:
     """Refuse ends of streams that are not the old ones with these entries, and nothing else.
 
-    The entries are undone in the new tree, which must then have the old root.
+    The entries are undone in the new tree, which must then have the old root. Returns those that are not void, in the
+    order of their streams.
     """
     tree = HeadTree(nodes, new)
+    counting: list[LogEntry] = []
     odd: list[LogEntry | None] = []
     for stream, places in _entries_by_stream(entries).items():
         listed = [entry for _, entry in places]
         end = StreamHead(seq=listed[-1].seq, digest=listed[-1].event)
         # As it nearly always is: each entry follows the one before it, and the last one is the end.
-        if not (_is_chain(listed) and tree.exchange(stream, end, _head_before(listed[0]))):
-            odd += listed
-    for stream, span in trace_entries(odd, tree.head).spans.items():
+        is_usual = _is_chain(listed) and tree.exchange(stream, end, _head_before(listed[0]))
+        (counting if is_usual else odd).extend(listed)
+    trace = trace_entries(odd, tree.head)
+    for stream, span in trace.spans.items():
         if span.after is not None:
             tree.exchange(stream, span.after, span.before)
     if tree.root != old:
         raise HeadsRewritten("an end of a stream changed without an entry in the log", at=CHECKPOINTS, hint=_HINT)
+    return [*counting, *(entry for place, entry in enumerate(odd) if entry is not None and place not in trace.void)]
+
+
+def _prove_by_all(
+    streams: StreamsView, newest: VerifiedCheckpoint, seen: Checkpoint, error: HeadsRewritten
+) -> list[LogEntry]:
+    """The entries since a checkpoint that are not void, by following all entries. If the ends are others, the error.
+
+    An entry that repeats the last one of its stream from before the checkpoint moves nothing. The entries since alone
+    do not show that.
+    """
+    entries = entries_since(streams, 0, EMPTY_ROOT, newest.checkpoint)
+    ends: dict[str, StreamHead] = {}
+    for entry in entries[: seen.size]:
+        follow_entry(ends, entry)
+    if root_over(ends) != (seen.heads or EMPTY_ROOT):
+        raise error
+    counting = [entry for entry in entries[seen.size :] if entry is not None and follow_entry(ends, entry)]
+    if root_over(ends) != newest.heads:
+        raise error
+    return counting
+
+
+def _refuse_missing_events(streams: StreamsView, entries: Iterable[LogEntry]) -> None:
+    """Refuse entries of the log whose events are not there. Those of a stream follow each other."""
+    listed: dict[str, list[LogEntry]] = {}
+    for entry in entries:
+        listed.setdefault(entry.stream, []).append(entry)
+    for stream, ordered in listed.items():
+        before, named = ordered[0].seq - 1, [entry.event for entry in ordered]
+        there = [sha256(stored.body).hexdigest() for stored in streams.read(stream, after=before)]
+        if there[: len(named)] != named:
+            missing = next(place for place, pair in enumerate(zip_longest(named, there), 1) if pair[0] != pair[1])
+            why = "the log names this event, and it is not there"
+            raise StreamCut(why, at=f"{stream}@{before + missing}", hint=_HINT)
 
 
 def _is_chain(entries: Sequence[LogEntry]) -> bool:
