@@ -199,6 +199,10 @@ class LogForger:
         bodies = [stored.body for stored in self._tx.streams.read(LOG)]
         entry = read_entry(bodies[number % len(bodies)])
         assert entry is not None
+        self.append_void_entry(entry)
+
+    def append_void_entry(self, entry: LogEntry) -> None:
+        """Append an entry that moves no end of a stream."""
         self._sign([entry], {}, self._newest.heads or EMPTY_ROOT, None)
 
     def append_entry_of_first(self, stream: str) -> None:

@@ -53,6 +53,8 @@ from contextplane.trust.keyring_events import (
     ThresholdChange,
     WitnessThreshold,
 )
+from contextplane.trust.keyring_stream import STREAM as KEYRING
+from contextplane.trust.merkle_log import LogEntry
 from tests.laws.registry_forgeries import KINDS, Forgery, LogForger, forged_changes
 from tests.laws.registry_model import ENVIRONMENTS, REVIEWS, RegistryModel, Rights
 from tests.support.cases import cases
@@ -171,6 +173,9 @@ class _Place:
     def indexes(path: Path) -> list[tuple[object, ...]]:
         tables = [Stolen(path).ask(f"SELECT * FROM {table} ORDER BY 1") for table in ("mark", "root")]  # noqa: S608
         return [row for rows in tables for row in rows]
+
+    def has_stream(self, stream: str) -> bool:
+        return bool(Stolen(self.catalog).ask("SELECT 1 FROM event WHERE stream = ? LIMIT 1", stream))
 
     def look(self) -> None:
         """See whether the catalog is another than after the last act that followed from the log."""
@@ -485,6 +490,19 @@ class RegistryActors(RuleBasedStateMachine):
         """An entry of the log is appended once more, and no end of a stream moves."""
         with self.forging() as forger:
             forger.repeat_entry(number)
+
+    @precondition(lambda self: self.is_whole)
+    @rule(
+        stream=st.sampled_from([*STREAMS, KEYRING, LOG]),
+        seq=st.sampled_from([1, 2, 3, 10**15]),
+        previous=st.sampled_from(["", "0" * 64, None]),
+    )
+    def enter_what_does_not_follow(self, stream: str, seq: int, previous: str | None) -> None:
+        """The log gets an entry that does not follow the last one of its stream, of this format or of the first."""
+        is_next = previous == "" and seq == 1 and not self.place.has_stream(stream)
+        if not is_next:
+            with self.forging() as forger:
+                forger.append_void_entry(LogEntry(event="0" * 64, seq=seq, stream=stream, previous=previous))
 
     @precondition(lambda self: self.is_whole)
     @rule(stream=st.sampled_from([CHECKPOINTS, LOG, "tree/registry/00"]))
@@ -807,12 +825,13 @@ def test_known_sequences_lead_nowhere(template: Path, name: str) -> None:
 
 
 def test_every_kind_of_event_is_forged_by_everybody_without_the_right(template: Path) -> None:
-    """Each pair of a kind and a key once, all in one registry; then the honest go on."""
+    """Each pair of a kind and a key, all in one registry; in an ordinary run some of them. Then the honest go on."""
     _Place.template = template
     actors = RegistryActors()
     actors.begin()
     try:
-        for kind, key in product(KINDS, range(len(KEYS))):
+        pairs = list(product(KINDS, range(len(KEYS))))
+        for kind, key in pairs if PROFILE == "laws" else pairs[::7]:
             actors.forge(kind, key, "1.0.0", "prod", ISSUER)
         actors.resolves_what_the_rights_allow()
         actors.an_audit_reports_what_the_dishonest_did()

@@ -168,11 +168,10 @@ def follow_entry(ends: dict[str, StreamHead], entry: LogEntry | None) -> bool:
     if entry is None:
         return False
     last = ends.get(entry.stream)
-    if last is None:
-        # The keyring of a store that was sealed later has changes from before that, which are in no log.
-        is_next = entry.stream == KEYRING_STREAM or (entry.seq == 1 and not entry.previous)
-    elif entry.previous is None:
-        is_next = entry.seq == last.seq + 1 and KEYRING_STREAM not in ends  # of the first format
+    if last is None and entry.stream == KEYRING_STREAM:
+        is_next = True  # that of a store that was sealed later has changes from before that, which are in no log
+    elif entry.previous is None:  # of the first format
+        is_next = entry.seq == (1 if last is None else last.seq + 1) and KEYRING_STREAM not in ends
     else:
         is_next = _follows(entry, last)
     if is_next:
