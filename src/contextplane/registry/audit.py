@@ -452,7 +452,10 @@ def report_unlogged_keyring(
 
 
 def _refuse_strays(view: RegistryView, levels: int, logged: Container[str], problems: AuditProblems) -> None:
-    """Report streams under the names of the registry that no check covers. Those in the log are reported as void."""
+    """Report streams under the names of the registry that no check covers.
+
+    Those that are in the log are void, and reported as such.
+    """
     for name in view.streams.names(REGISTRY):
         if name not in {LOG, CHECKPOINTS, COSIGNATURES} and not name.startswith(SUBJECTS) and name not in logged:
             problems.add("registry_event_invalid", name, "not a stream of the registry")

@@ -5,8 +5,8 @@
     3  the signed ends of streams are the seen ones with these entries, no others      prove_heads
     4  the events of these entries are there                                           _refuse_missing_events
 
-A client remembers what it accepts, and never goes back. If a signer of checkpoints could keep the event of an entry to
-himself, nobody could ever read or sign the registry again: no copy of it has the event. So it is refused before.
+A client remembers what it accepts, and never goes back. If the signer of a checkpoint keeps the event of an entry back,
+no copy of the registry has the event, and it could never be read or signed again. So a client refuses it before.
 
 For a client that looks for the first time the entries since are all entries, and the ends before them are none. So a
 signer of checkpoints cannot leave an event out of the ends, not even for newcomers.
@@ -255,7 +255,7 @@ def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, entries: Sequence[
 def _prove_by_all(
     streams: StreamsView, newest: VerifiedCheckpoint, seen: Checkpoint, error: HeadsRewritten
 ) -> list[LogEntry]:
-    """The entries since a checkpoint that are not void, by following all entries. If the ends are others, the error.
+    """The entries since a checkpoint that are not void, by following all; the error if the ends are others.
 
     An entry that repeats the last one of its stream from before the checkpoint moves nothing. The entries since alone
     do not show that.
