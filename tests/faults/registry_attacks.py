@@ -1023,6 +1023,18 @@ STORE = (
         (put_copy_back,),
         refuse((*READS, PIN), frozenset({"log_rolled_back", "keyring_rolled_back"})),
     ),
+    Attack(
+        "the log gets an entry, and its event is kept back",
+        "K(log)",
+        (keep_copy,),
+        (lambda scene: Forger(scene.team, "author").append_copy(PIN_STREAM, "pinned", b"{}"), cut(PIN_STREAM)),
+        (
+            *refuse((*READS, PIN), CUT),
+            finds_damage(AUDIT),
+            put_copy_back,
+            *(succeeds(step) for step in (*READS, PIN, "root: verify --registry --sign")),
+        ),
+    ),
 )
 
 # --- 11: settings and stores of others --------------------------------------------------------------------------------

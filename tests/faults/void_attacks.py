@@ -16,15 +16,18 @@ from contextplane.registry.events import (
     Published,
     Revoked,
     Unpinned,
+    Withdrawn,
 )
 from contextplane.registry.streams import environment_stream, names_stream
 from tests.faults.registry_attacks import (
     AUDIT,
     BEFORE,
     COMPILE,
+    NEXT,
     OTHER_ISSUER,
     PIN_STREAM,
     READS,
+    SIGNED_NEXT,
     VERSION_STREAM,
     Attack,
     Check,
@@ -61,6 +64,26 @@ def append_bytes(person: str, stream: str, body: bytes) -> Step:
 
 def append_leaves(person: str, *bodies: bytes) -> Step:
     return lambda scene: Forger(scene.team, person).append_leaves(*bodies)
+
+
+def repeat_last_leaf(person: str) -> Step:
+    """The last entry of the log, which everybody has seen, is put into it once more."""
+
+    def step(scene: Scene) -> None:
+        last = scene.rows.ask("SELECT max(seq) FROM event WHERE stream = ?", "registry/log")[0][0]
+        Forger(scene.team, person).append_leaves(scene.body("registry/log", last))
+
+    return step
+
+
+def forge_withdrawal(person: str) -> Step:
+    """Withdraw the noted draft."""
+
+    def step(scene: Scene) -> None:
+        stream = f"registry/artifact/{scene.notes['draft'].removeprefix('sha256:')}"
+        Forger(scene.team, person).append_event(stream, Withdrawn())
+
+    return step
 
 
 def publication(issuer: str, *, kind: str = "context_pack") -> Published:
@@ -257,5 +280,31 @@ VOID_ATTACKS = (
             ),
         ),
         "log_rewritten",
+    ),
+    void(
+        "the last entry of the log is repeated",
+        "K(log)",
+        (repeat_last_leaf("author"),),
+        "log_rewritten",
+    ),
+    void(
+        "an entry of the first format takes the first event of a stream",
+        "K(log)",
+        (
+            append_leaves(
+                "author",
+                b'{"event":"%s","seq":1,"stream":"registry/version/%s@1.2.0"}' % (b"0" * 64, PACK_ID.encode()),
+            ),
+        ),
+        "log_rewritten",
+        checks=(release("1.2.0"),),
+    ),
+    void(
+        "somebody else forges the withdrawal of a draft",
+        "K(security)",
+        (forge_withdrawal("sec"),),
+        MISSING,
+        story=SIGNED_NEXT,
+        acts=(f"pub: publish {NEXT}",),
     ),
 )

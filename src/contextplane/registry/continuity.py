@@ -255,7 +255,7 @@ def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, entries: Sequence[
 def _prove_by_all(
     streams: StreamsView, newest: VerifiedCheckpoint, seen: Checkpoint, error: HeadsRewritten
 ) -> list[LogEntry]:
-    """The entries since a checkpoint that are not void, by following all; the error if the ends are others.
+    """The entries since a checkpoint that are not void, by following all. The error if the ends differ.
 
     An entry that repeats the last one of its stream from before the checkpoint moves nothing. The entries since alone
     do not show that.
