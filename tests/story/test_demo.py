@@ -21,7 +21,7 @@ def test_the_demo_shows_a_contract_a_release_runs_a_handoff_and_tampering(tmp_pa
         "identity_verified=false: denied. Identity not verified; refund path blocked",
         "ctx review by its author: refused, reviewer_is_author",
         "Another contract under the same version: refused, version_taken",
-        "15 signed events, none changed",
+        "16 signed events, none changed",
         "adp_payments.refund added in pack B",
         "ctx replay e283d9edc4bd --recorded: exact",
         "Lines 6-7 moved to 10-11:",
