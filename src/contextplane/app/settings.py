@@ -11,6 +11,7 @@ __all__ = [
     "HandoffSettings",
     "Settings",
     "from_environment",
+    "git_environment",
     "key_passphrase",
     "pkcs11_pin",
     "server_environment",
@@ -23,12 +24,16 @@ __all__ = [
 
 _DIGITS = 20
 _SERVER_VARIABLES = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"})
+_GIT_VARIABLES = frozenset({"HOME", "PATH", "XDG_CONFIG_HOME"})
 _TOOL_VARIABLES = frozenset({"LANG", "TZ", "PYTHONPATH"})
 _WORKING_FOLDER_NAMES = frozenset({"", ".", "cwd", "session_cwd", "__session_cwd__"})
 
 
 class HandoffSettings(Value, frozen=True):
-    """Settings of handoff packs. Names and defaults are those of the reference server."""
+    """Settings of handoff packs. Names and defaults are those of the reference server.
+
+    `source_root`: None if the environment names none; the working folder is ".".
+    """
 
     root: str | None = None
     source_root: str | None = None
@@ -117,6 +122,11 @@ def tool_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name in _TOOL_VARIABLES or name.startswith("LC_")}
 
 
+def git_environment() -> dict[str, str]:
+    """Return the environment variables that git receives: none with which it can be told what to do."""
+    return {name: value for name, value in os.environ.items() if name in _GIT_VARIABLES}
+
+
 def server_environment() -> dict[str, str]:
     """Return the environment variables that an MCP server receives beside those of its configuration."""
     return {name: value for name, value in os.environ.items() if name in _SERVER_VARIABLES}
@@ -158,16 +168,20 @@ def _handoff_settings() -> HandoffSettings:
     The working folder has several names there, as in the reference server.
     """
     default = HandoffSettings()
-    source_root = os.environ.get("CONTEXT_PACK_SOURCE_ROOT", "").strip()
+    source_root = os.environ.get("CONTEXT_PACK_SOURCE_ROOT")
     return HandoffSettings(
         root=os.environ.get("CONTEXT_PACK_ROOT") or None,
-        source_root=None if source_root.lower() in _WORKING_FOLDER_NAMES else source_root,
+        source_root=None if source_root is None else _source_root(source_root.strip()),
         log=os.environ.get("CONTEXT_PACK_LOG", ""),
         initialize_timeout_ms=_number("CONTEXT_PACK_INITIALIZE_TIMEOUT_MS", default.initialize_timeout_ms),
         max_pack_bytes=_number("CONTEXT_PACK_MAX_PACK_BYTES", default.max_pack_bytes),
         max_source_bytes=_number("CONTEXT_PACK_MAX_SOURCE_BYTES", default.max_source_bytes),
         grace_seconds=_number("CONTEXT_PACK_EXPIRED_GRACE_SECONDS", default.grace_seconds, least=0),
     )
+
+
+def _source_root(text: str) -> str:
+    return "." if text.lower() in _WORKING_FOLDER_NAMES else text
 
 
 def _max_age() -> int | None:

@@ -7,6 +7,8 @@ once. A verdict is a field of the qa section, not the mere word, and not in code
 import re
 from collections.abc import Callable, Iterator
 
+from msgspec import UNSET, UnsetType
+
 from contextplane.handoff.errors import FinalizeRefused
 from contextplane.handoff.markdown import one_line, shorten
 from contextplane.handoff.source import LocatedRef
@@ -133,13 +135,14 @@ _SAMPLED = 10
 
 
 class MovedRef(Value, frozen=True):
-    """A ref whose lines are elsewhere in their file now."""
+    """A ref whose lines are elsewhere in their file now, or in a file that was renamed to `now_path`."""
 
     section_key: str
     ref_key: str
     path: str
     was: LineRange
     now: LineRange
+    now_path: str | UnsetType = UNSET
 
 
 def check_finalizable(pack: HandoffPack, locate: Callable[[Ref], LocatedRef]) -> tuple[MovedRef, ...]:
@@ -161,7 +164,14 @@ def check_finalizable(pack: HandoffPack, locate: Callable[[Ref], LocatedRef]) ->
             },
         )
     return tuple(
-        MovedRef(section_key=section.key, ref_key=ref.key, path=ref.path, was=ref.lines, now=located.lines)
+        MovedRef(
+            section_key=section.key,
+            ref_key=ref.key,
+            path=ref.path,
+            was=ref.lines,
+            now=located.lines,
+            now_path=located.path or UNSET,
+        )
         for section, ref, located in refs
         if located.state == "moved" and located.lines
     )

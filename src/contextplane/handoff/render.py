@@ -97,10 +97,14 @@ def render_chunk(chunk: Chunk, located: LocatedRef | None, *, compact: bool) -> 
     """Render a chunk as the page shows it, below its headings. `located`: the lines of its ref."""
     if chunk.ref and located:
         head, tail = _ref_text(chunk, chunk.ref)
-        now = f" ({located.state}: now {_range(located.lines)})" if located.lines and _is_elsewhere(located) else ""
+        now = f" ({located.state}: now {_place(located)})" if located.lines and _is_elsewhere(located) else ""
         stale = f"\n> stale ref: {one_line(located.why)}\n" if located.stale else ""
         first = located.lines.start if located.lines else 1
-        code = "" if compact or not located.code else f"\n{code_block(located.code, first, _language(chunk.ref))}\n"
+        code = (
+            ""
+            if compact or not located.code
+            else f"\n{code_block(located.code, first, _language(located.path or chunk.ref.path))}\n"
+        )
         return f"{head}{now}\n{tail}{stale}{code}"
     return _diagram_text(chunk.diagram) if chunk.diagram else ""
 
@@ -124,6 +128,7 @@ def chunk_data(chunk: Chunk, located: LocatedRef | None) -> dict[str, Json]:
         data |= {"key": ref.key, "title": ref.title, "why": ref.why, "group": chunk.group, "path": ref.path}
         data |= {"lines": _range_data(ref.lines), "state": located.state, "stale": located.stale}
         data |= {"now_lines": _range_data(located.lines) if located.lines else None, "reason": located.why or None}
+        data |= {"now_path": located.path} if located.path else {}
     return data
 
 
@@ -153,6 +158,12 @@ def _is_elsewhere(located: LocatedRef) -> bool:
     return located.state in ("moved", "changed")
 
 
+def _place(located: LocatedRef) -> str:
+    """The lines where they are now, with the path if that is another one."""
+    lines = _range(located.lines) if located.lines else ""
+    return f"{one_line(located.path)} {lines}" if located.path else lines
+
+
 def _range(lines: LineRange) -> str:
     return f"{lines.start}-{lines.end}"
 
@@ -161,8 +172,8 @@ def _range_data(lines: LineRange) -> dict[str, Json]:
     return {"start": lines.start, "end": lines.end}
 
 
-def _language(ref: Ref) -> str:
-    return _LANGUAGES.get(ref.path.rpartition(".")[2], "")
+def _language(path: str) -> str:
+    return _LANGUAGES.get(path.rpartition(".")[2], "")
 
 
 # --- search -----------------------------------------------------------------------------------------------------------

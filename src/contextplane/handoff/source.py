@@ -1,9 +1,13 @@
 """Reads the code that refs point at. Each file is read at most once.
 
-A file that cannot be read is a state of its refs with a reason; it never fails a page.
+A file that cannot be read is a state of its refs with a reason; it never fails a page. A file that was renamed is read
+under its new name.
 """
 
+from collections.abc import Callable
 from typing import ClassVar, Literal
+
+from msgspec import structs
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.handoff.anchors import AROUND, LineIndex, LineState, is_in_place, locate_block
@@ -14,6 +18,7 @@ from contextplane.ports.world import InsideStore, OutsideRoot, Sources
 
 __all__ = ["LocatedRef", "SourceReader", "SourceRefused"]
 
+_MISSING = {"missing": True}
 _STALE = frozenset({"changed", "gone", "unreadable"})
 
 
@@ -25,12 +30,16 @@ class SourceRefused(ContextPlaneError):
 
 
 class LocatedRef(Value, frozen=True):
-    """The lines of a ref as they are now: their state, where they are, and their text."""
+    """The lines of a ref as they are now: their state, where they are, and their text.
+
+    `path`: the new name of a file that was renamed.
+    """
 
     state: LineState | Literal["unreadable"]
     lines: LineRange | None
     code: tuple[str, ...] = ()
     why: str = ""
+    path: str | None = None
 
     @property
     def stale(self) -> bool:
@@ -39,11 +48,18 @@ class LocatedRef(Value, frozen=True):
 
 
 class SourceReader:
-    """Reads files below one source root, each once. Lines end with LF or CRLF, which are not part of them."""
+    """Reads files below one source root, each once. Lines end with LF or CRLF, which are not part of them.
 
-    def __init__(self, sources: Sources, most_bytes: int) -> None:
+    `renamed_path` returns the new name of a file that is missing, None if that is not known.
+    """
+
+    def __init__(
+        self, sources: Sources, most_bytes: int, *, renamed_path: Callable[[str], str | None] | None = None
+    ) -> None:
         self._sources = sources
         self._most_bytes = most_bytes
+        self._renamed_path = renamed_path
+        self._new_paths: dict[str, str | None] = {}
         self._texts: dict[str, str | SourceRefused] = {}
         self._lines: dict[str, tuple[str, ...]] = {}
         self._indexes: dict[str, LineIndex] = {}
@@ -55,18 +71,40 @@ class SourceReader:
         return self._lines[path]
 
     def locate(self, ref: Ref) -> LocatedRef:
-        """Locate the ref's lines in its file. For a file that cannot be read the state is `unreadable`."""
+        """Locate the ref's lines in its file. For a file that cannot be read the state is `unreadable`.
+
+        A file that is missing is looked for under its new name, if the ref has an anchor to know its lines by.
+        """
         try:
-            in_place = self._lines_in_place(ref)
-            lines = () if in_place else self.lines(ref.path)
+            return self._locate(ref)
         except SourceRefused as refused:
-            return LocatedRef(state="unreadable", lines=None, why=refused.message)
+            unreadable = LocatedRef(state="unreadable", lines=None, why=refused.message)
+            if ref.anchor is None or refused.details != _MISSING:
+                return unreadable
+        path = self._new_path(ref.path)
+        if path is None:
+            return unreadable
+        try:
+            located = self._locate(structs.replace(ref, path=path))
+        except SourceRefused:
+            return unreadable
+        state = "moved" if located.state == "current" else located.state
+        return structs.replace(located, state=state, path=path)
+
+    def _locate(self, ref: Ref) -> LocatedRef:
+        in_place = self._lines_in_place(ref)
         if in_place:
             return LocatedRef(state="current", lines=ref.lines, code=in_place)
+        lines = self.lines(ref.path)
         index = self._indexes.setdefault(ref.path, LineIndex(lines))
         location = locate_block(lines, ref, index)
         code = lines[location.lines.start - 1 : location.lines.end] if location.lines else ()
         return LocatedRef(state=location.state, lines=location.lines, code=code, why=location.why)
+
+    def _new_path(self, path: str) -> str | None:
+        if path not in self._new_paths:
+            self._new_paths[path] = self._renamed_path(path) if self._renamed_path is not None else None
+        return self._new_paths[path]
 
     def _lines_in_place(self, ref: Ref) -> tuple[str, ...]:
         """The ref's lines if they are at their old place in a file that is read for the first time, else none.
@@ -113,8 +151,9 @@ class SourceReader:
         except InsideStore as error:
             raise SourceRefused("the path leads into a store", at=path) from error
         except SourceUnreadable as error:
-            missing = isinstance(error.__cause__, FileNotFoundError)
-            raise SourceRefused("the file is missing" if missing else error.message, at=path) from error
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise SourceRefused("the file is missing", at=path, details=_MISSING) from error
+            raise SourceRefused(error.message, at=path) from error
         except (OSError, ValueError) as error:
             raise SourceRefused(f"cannot be read: {error}", at=path) from error
         return b"".join(chunks)

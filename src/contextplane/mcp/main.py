@@ -14,10 +14,11 @@ _USAGE = """usage: mcp-context-pack [--help] [--version]
 An MCP server on standard input and output, the same as 'ctx mcp': context that coding agents pass to each other.
 
 environment:
-  CONTEXT_PACK_ROOT                   where the packs are (default: the store that CTX_DIR names; a store that is in
-                                      .agents/mcp/context_pack; the .ctx found here or above; else a new store in
+  CONTEXT_PACK_ROOT                   where the packs are (default: the store that CTX_DIR names; a store of the
+                                      project, .agents/mcp/context_pack or .ctx; else a new store in
                                       .agents/mcp/context_pack)
-  CONTEXT_PACK_SOURCE_ROOT            the folder that refs lead into (default: the working folder)
+  CONTEXT_PACK_SOURCE_ROOT            the folder that refs lead into (default: the folder that holds the store, or the
+                                      root of the git repository)
   CONTEXT_PACK_LOG                    off, error, warn, info or debug
   CONTEXT_PACK_INITIALIZE_TIMEOUT_MS  how long to wait for a client (default: 20000)
   CONTEXT_PACK_MAX_PACK_BYTES         how large a pack may be (default: 524288)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from contextplane.adapters.files.store_dir import StoreOfAnotherUser
-from contextplane.app.handoff.session import HandoffSession, handoff_paths, open_handoffs
+from contextplane.app.handoff.place import handoff_paths
+from contextplane.app.handoff.session import HandoffSession, open_handoffs
 from contextplane.app.init import init
 from contextplane.app.platform import open_platform
 from contextplane.app.settings import HandoffSettings, Settings, from_environment
@@ -111,7 +112,7 @@ def test_the_environment_is_read_as_the_reference_server_reads_it(monkeypatch: p
         assert from_environment().handoff.max_pack_bytes == 512 * 1024
     for here in ("", " . ", "CWD", "__SESSION_CWD__", "session_cwd"):
         monkeypatch.setenv("CONTEXT_PACK_SOURCE_ROOT", here)
-        assert from_environment().handoff.source_root is None
+        assert from_environment().handoff.source_root == "."
     for name, value in {
         "ROOT": "/r",
         "SOURCE_ROOT": "/s",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from contextplane.app.handoff.session import handoff_paths
+from contextplane.app.handoff.place import handoff_paths
 from contextplane.app.platform import Platform
 from contextplane.app.settings import Settings
 from contextplane.handoff.errors import HandoffNotFound

@@ -14,16 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from contextplane.adapters.files.disk import storage_errors
-from contextplane.adapters.files.store_dir import (
-    NAME,
-    REFERENCE_ROOT,
-    StoreNotFound,
-    discover_store,
-    reject_other_owner,
-)
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.adapters.system import SystemClock, SystemIds
+from contextplane.app.handoff.place import RenamedFiles, handoff_place
 from contextplane.app.platform import Platform, flush_pending_objects, open_platform
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
@@ -51,29 +45,11 @@ __all__ = [
     "WriteResult",
     "as_id",
     "freshness",
-    "handoff_paths",
     "in_memory_catalog",
     "lifetime_payload",
     "open_handoffs",
     "row_payload",
 ]
-
-
-def handoff_paths(settings: Settings) -> tuple[str, str]:
-    """Return the path of the store, which need not exist, and the reference root to import packs from."""
-    if settings.handoff.root is not None:
-        root = os.path.abspath(os.path.join(settings.cwd, settings.handoff.root))
-        return os.path.join(root, NAME), root
-    reference = os.path.join(os.path.abspath(settings.cwd), REFERENCE_ROOT)
-    if settings.ctx_dir is None and os.path.lexists(os.path.join(reference, NAME, "config.json")):
-        # Also if a store is made in a folder above later: what agents wrote stays where it was.
-        reject_other_owner(os.path.join(reference, NAME), settings.sudo_uid)
-        return os.path.join(reference, NAME), reference
-    try:
-        return discover_store(settings.cwd, settings.ctx_dir, sudo_uid=settings.sudo_uid).path, reference
-    except StoreNotFound:
-        named = settings.ctx_dir and os.path.abspath(os.path.join(settings.cwd, settings.ctx_dir))
-        return named or os.path.join(reference, NAME), reference
 
 
 class HandoffSession:
@@ -85,14 +61,15 @@ class HandoffSession:
     def __init__(self, settings: Settings, stack: ExitStack) -> None:
         self._settings = settings
         self._stack = stack
-        self._path, self._reference = handoff_paths(settings)
+        place = handoff_place(settings)
+        self._path, self._reference = place.store, place.reference
+        self._source_root, self._checkout = place.source_root, place.checkout
         handoff_settings = settings.handoff
         self.limits = HandoffLimits(
             grace_seconds=handoff_settings.grace_seconds,
             max_pack_bytes=handoff_settings.max_pack_bytes,
             max_source_bytes=handoff_settings.max_source_bytes,
         )
-        self._source_root = os.path.join(settings.cwd, handoff_settings.source_root or ".")
         self._clock = SystemClock()
         self._root: ReferenceRoot | None = None
         self._memory_catalog: SqliteCatalog | None = None
@@ -114,7 +91,9 @@ class HandoffSession:
         from contextplane.adapters.files.workspace import FileSources
         from contextplane.handoff.source import SourceReader
 
-        return SourceReader(FileSources(self._source_root, excluded_store=self._path), self.limits.max_source_bytes)
+        sources = FileSources(self._source_root, excluded_store=self._path)
+        renames = None if self._checkout is None else RenamedFiles(self._checkout.root, self._source_root).new_path
+        return SourceReader(sources, self.limits.max_source_bytes, renamed_path=renames)
 
     def source_place(self) -> "SourcePlace":
         """Return the source root, which absolute paths of a document may lead into."""

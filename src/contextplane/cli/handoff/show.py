@@ -95,7 +95,10 @@ def _contents_text(section: Section) -> str:
 
 
 def _ref_line(ref: Ref, located: LocatedRef, output: CommandOutput) -> str:
-    now = f", now {located.lines.start}-{located.lines.end}" if located.lines and located.lines != ref.lines else ""
+    lines = f"{located.lines.start}-{located.lines.end}" if located.lines and located.lines != ref.lines else ""
+    if located.lines and located.path:
+        lines = f"{clean(located.path)}:{located.lines.start}-{located.lines.end}"
+    now = f", now {lines}" if lines else ""
     # The reason of lines that exist only repeats where they are.
     why = f": {clean(located.why)}" if located.why and not located.lines else ""
     state = f"{located.state}{now}{why}"
@@ -143,6 +146,7 @@ def _section_json(section: Section, locate: Callable[[Ref], LocatedRef]) -> dict
                 "lines": ref.lines,
                 "state": located.state,
                 "now_lines": located.lines,
+                "now_path": located.path,
                 "reason": located.why or None,
             }
         )

@@ -66,7 +66,9 @@ def _print_result(result: WriteResult, output: CommandOutput) -> None:
     else:
         output.line(f"Valid, nothing was stored: {pack.status}, revision {pack.revision}")
     for moved in result.moved:
-        output.note(clean(f"moved: {moved.section_key}/{moved.ref_key}, now lines {moved.now.start}-{moved.now.end}"))
+        path = f"{moved.now_path} " if moved.now_path else ""
+        lines = f"{path}lines {moved.now.start}-{moved.now.end}"
+        output.note(clean(f"moved: {moved.section_key}/{moved.ref_key}, now {lines}"))
     for ref in result.unanchored:
         output.warn(clean(f"not anchored: {ref.section_key}/{ref.ref_key}: {ref.reason}"))
     output.answer(

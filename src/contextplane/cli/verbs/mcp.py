@@ -6,12 +6,13 @@ as resources. An MCP client starts the server, and it ends when its input ends. 
 The packs are in the first of these folders:
   - the one that CONTEXT_PACK_ROOT names
   - the store that CTX_DIR names
-  - .agents/mcp/context_pack, if it holds a store
-  - the nearest .ctx, here or above
-  - .agents/mcp/context_pack, as a new store for this folder alone
+  - .agents/mcp/context_pack or .ctx, if it is a store: here, or in a folder above up to the root of the git repository;
+    in a git worktree, then those of the main worktree
+  - the nearest .ctx above
+  - .agents/mcp/context_pack as a new store, in the root of the git repository; without one, here
 
-Run 'ctx init' in a project first, and all servers below it share its packs. CONTEXT_PACK_SOURCE_ROOT names the folder
-of the code that packs refer to.
+Packs refer to code below the folder that holds the store, or below the root of the repository if the store is outside
+of it. CONTEXT_PACK_SOURCE_ROOT names another folder.
 
 Examples:
   ctx mcp    serve until the input ends

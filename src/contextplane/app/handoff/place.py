@@ -1,0 +1,147 @@
+"""Finds the handoff packs of a folder: their store, and the code that they refer to.
+
+All folders of a checkout of git share one store, and so do its worktrees. Each worktree has its own files.
+"""
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from contextplane.adapters.files.checkout import Checkout, find_checkout
+from contextplane.adapters.files.store_dir import (
+    NAME,
+    REFERENCE_ROOT,
+    StoreNotFound,
+    discover_store,
+    reject_other_owner,
+)
+from contextplane.adapters.files.workspace import is_below
+from contextplane.app.settings import Settings, git_environment
+from contextplane.model.value import Value
+
+if TYPE_CHECKING:
+    from contextplane.adapters.git_process import GitProcess
+
+__all__ = ["HandoffPlace", "RenamedFiles", "handoff_paths", "handoff_place"]
+
+
+class HandoffPlace(Value, frozen=True):
+    """Where the handoff packs of a folder are, and the root of the code that they refer to.
+
+    The `store` need not exist. `reference`: the reference root to import packs from. `checkout`: the checkout of git
+    that the folder is in.
+    """
+
+    store: str
+    reference: str
+    source_root: str
+    checkout: Checkout | None
+
+
+def handoff_place(settings: Settings) -> HandoffPlace:
+    """Find the handoff packs of the working folder, and the folder that their refs lead into."""
+    checkout = find_checkout(settings.cwd)
+    store, reference = _handoff_store(settings, checkout)
+    return HandoffPlace(
+        store=store, reference=reference, source_root=_source_root(settings, store, checkout), checkout=checkout
+    )
+
+
+def handoff_paths(settings: Settings) -> tuple[str, str]:
+    """Return the path of the store, which need not exist, and the reference root to import packs from."""
+    return _handoff_store(settings, find_checkout(settings.cwd))
+
+
+def _handoff_store(settings: Settings, checkout: Checkout | None) -> tuple[str, str]:
+    if settings.handoff.root is not None:
+        root = os.path.abspath(os.path.join(settings.cwd, settings.handoff.root))
+        return os.path.join(root, NAME), root
+    here = os.path.abspath(settings.cwd)
+    reference = os.path.join(here, REFERENCE_ROOT)
+    if settings.ctx_dir is not None:
+        named = os.path.abspath(os.path.join(settings.cwd, settings.ctx_dir))
+        with suppress(StoreNotFound):
+            named = discover_store(settings.cwd, settings.ctx_dir, sudo_uid=settings.sudo_uid).path
+        return named, reference
+    return _find_store(settings, here, checkout)
+
+
+def _find_store(settings: Settings, here: str, checkout: Checkout | None) -> tuple[str, str]:
+    """Find the store of a folder without a setting that names it."""
+    reference = os.path.join(here, REFERENCE_ROOT)
+    folders = _folders_of_project(here, checkout)
+    for folder in folders:
+        agents = os.path.join(folder, REFERENCE_ROOT)
+        if os.path.lexists(os.path.join(agents, NAME, "config.json")):
+            # Also if a store is made in a folder above later: what agents wrote stays where it was.
+            reject_other_owner(os.path.join(agents, NAME), settings.sudo_uid)
+            return os.path.join(agents, NAME), agents
+        if os.path.isdir(os.path.join(folder, NAME)):
+            return discover_store(folder, None, sudo_uid=settings.sudo_uid).path, reference
+    for above in dict.fromkeys(os.path.dirname(folder) for folder in (folders[-1], _last_below(here, checkout))):
+        with suppress(StoreNotFound):
+            return discover_store(above, None, sudo_uid=settings.sudo_uid).path, reference
+    if not os.path.isdir(reference):
+        reference = os.path.join(folders[-1], REFERENCE_ROOT)
+    return os.path.join(reference, NAME), reference
+
+
+def _folders_of_project(here: str, checkout: Checkout | None) -> list[str]:
+    """Return the folders from this one up to the root of its checkout, then the same of the main worktree."""
+    if checkout is None:
+        return [here]
+    folders = _folders_up(os.path.realpath(here), checkout.root)
+    if checkout.main_root in (None, checkout.root):
+        return folders
+    return folders + [
+        os.path.normpath(os.path.join(checkout.main_root, os.path.relpath(folder, checkout.root))) for folder in folders
+    ]
+
+
+def _folders_up(folder: str, root: str) -> list[str]:
+    folders = [folder]
+    while folders[-1] != root:
+        folders.append(os.path.dirname(folders[-1]))
+    return folders
+
+
+def _last_below(here: str, checkout: Checkout | None) -> str:
+    return here if checkout is None else checkout.root
+
+
+def _source_root(settings: Settings, store: str, checkout: Checkout | None) -> str:
+    """Return the folder that refs lead into: the one that holds the store, or the root of the checkout.
+
+    It is the latter if the store is outside of the checkout. A worktree has its own files, in the folder at the place
+    of the one that holds the store.
+    """
+    if settings.handoff.source_root is not None:
+        return os.path.join(settings.cwd, settings.handoff.source_root)
+    here, holder = os.path.realpath(settings.cwd), os.path.realpath(os.path.dirname(store))
+    holder = holder.removesuffix(os.sep + REFERENCE_ROOT)
+    if checkout is None:
+        return holder if is_below(holder, here) else settings.cwd
+    if not is_below(checkout.root, holder) and checkout.main_root and is_below(checkout.main_root, holder):
+        holder = os.path.normpath(os.path.join(checkout.root, os.path.relpath(holder, checkout.main_root)))
+    return holder if is_below(checkout.root, holder) and is_below(holder, here) else checkout.root
+
+
+class RenamedFiles:
+    """The new names of missing files below a source root. Git is asked when the first one is missing."""
+
+    def __init__(self, checkout_root: str, source_root: str) -> None:
+        self._checkout_root = checkout_root
+        self._source_root = os.path.realpath(source_root)
+        self._git: GitProcess | None = None
+
+    def new_path(self, path: str) -> str | None:
+        """Return where a file is now; None if git does not know it, or if it left the source root."""
+        if not is_below(self._checkout_root, self._source_root):
+            return None
+        if self._git is None:
+            from contextplane.adapters.git_process import GitProcess
+
+            self._git = GitProcess(self._checkout_root, git_environment())
+        was = os.path.relpath(os.path.join(self._source_root, path), self._checkout_root)
+        now = os.path.join(self._checkout_root, self._git.renamed_path(was) or os.pardir)
+        return os.path.relpath(now, self._source_root) if is_below(self._source_root, now) else None
