@@ -171,6 +171,9 @@ PAGES: tuple[Page, ...] = (
     Page("redaction.md", redaction_page),
     Page("concepts.svg", draw_concepts),
     Page("../src/contextplane/cli/help.txt", lambda: top_help(VERBS)),
+    Page(
+        "../src/contextplane/app/clients/handoff_skill.md", lambda: (DOCS / "skills" / "handoff.md").read_text("utf-8")
+    ),
     Page("../src/contextplane/app/explanations.json", lambda: explanations_file(error_classes())),
     *(Page(f"../src/contextplane/schemas/{entry.file}", partial(schema_page, entry)) for entry in PUBLISHED),
 )

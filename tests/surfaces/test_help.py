@@ -143,7 +143,7 @@ def test_an_action_of_a_verb_has_its_help_and_an_example(tmp_path: Path, verb: V
     text = ctx(verb.name, action, "--help", cwd=tmp_path).out
     assert text == verb_help(verb, 80)
     assert [line for line in text.splitlines() if line.startswith(f"  {action} ")]
-    assert [example for example in examples_of(verb) if example.command.split()[2] == action]
+    assert [example for example in examples_of(verb) if example.command.split()[2:3] == [action]]
 
 
 @pytest.mark.parametrize(

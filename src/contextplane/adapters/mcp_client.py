@@ -12,13 +12,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Timer
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import msgspec
 
 from contextplane.errors import ContextPlaneError, Family
 
-__all__ = ["McpServerEnded", "McpServerGarbled", "McpServerRefused", "McpServerSilent", "list_server_tools"]
+__all__ = [
+    "McpServerEnded",
+    "McpServerGarbled",
+    "McpServerRefused",
+    "McpServerSilent",
+    "ServerOffer",
+    "list_server_tools",
+    "read_offer",
+]
 
 _PROTOCOL = "2025-06-18"
 _LONGEST_LINE = 16 * 1024 * 1024
@@ -57,14 +65,28 @@ class McpServerRefused(ContextPlaneError):
     family: ClassVar[Family] = "refused"
 
 
+class ServerOffer(NamedTuple):
+    """What a server answered: to `initialize`, and its tools."""
+
+    greeting: dict[str, Any]
+    tools: tuple[dict[str, Any], ...]
+
+
 def list_server_tools(
     name: str, command: Sequence[str], *, env: Mapping[str, str], seconds: float
 ) -> tuple[dict[str, Any], ...]:
     """Start a server, return the tools that it lists, and end it."""
-    with _Server(name, command, env, seconds) as server:
+    return read_offer(name, command, env=env, seconds=seconds).tools
+
+
+def read_offer(
+    name: str, command: Sequence[str], *, env: Mapping[str, str], seconds: float, cwd: str | None = None
+) -> ServerOffer:
+    """Start a server in a folder, return what it answers, and end it."""
+    with _Server(name, command, env, seconds, cwd) as server:
         client = {"name": "contextplane", "version": "1"}
         parameters = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": client}
-        server.call("initialize", parameters)
+        greeting = server.call("initialize", parameters)
         server.send({"method": "notifications/initialized"})
         tools: list[dict[str, Any]] = []
         cursor: object = None
@@ -76,14 +98,16 @@ def list_server_tools(
             tools += listed
             cursor = page.get("nextCursor")
             if cursor is None:
-                return tuple(tools)
+                return ServerOffer(greeting, tuple(tools))
         raise server.protocol_error(f"its list of tools has more than {_MOST_PAGES} pages")
 
 
 class _Server:
     """A running server. It is killed when the time is up, and nothing more is read."""
 
-    def __init__(self, name: str, command: Sequence[str], env: Mapping[str, str], seconds: float) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str], env: Mapping[str, str], seconds: float, cwd: str | None
+    ) -> None:
         self._name, self._seconds = name, seconds
         self._number = 0
         self._unread = bytearray()
@@ -95,6 +119,7 @@ class _Server:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=dict(env),
+                cwd=cwd,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

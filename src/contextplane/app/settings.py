@@ -1,6 +1,7 @@
 """Settings from environment variables. Only this module reads them; all others get a `Settings`."""
 
 import os
+import sys
 from typing import Any
 
 import msgspec
@@ -8,8 +9,10 @@ import msgspec
 from contextplane.model.value import Value
 
 __all__ = [
+    "ClientFolders",
     "HandoffSettings",
     "Settings",
+    "client_folders",
     "from_environment",
     "git_environment",
     "key_passphrase",
@@ -42,6 +45,33 @@ class HandoffSettings(Value, frozen=True):
     max_pack_bytes: int = 512 * 1024
     max_source_bytes: int = 2 * 1024 * 1024
     grace_seconds: int = 900
+
+
+class ClientFolders(Value, frozen=True):
+    """The folders in which coding agents keep the settings of this user."""
+
+    home: str
+    claude: str | None
+    codex: str
+    gemini: str
+    config: str
+    is_mac: bool
+
+
+def client_folders() -> ClientFolders:
+    """Find the folders of coding agents.
+
+    Read from `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `GEMINI_CLI_HOME` and `XDG_CONFIG_HOME`, else below the home.
+    """
+    home = os.path.expanduser("~")
+    return ClientFolders(
+        home=home,
+        claude=os.environ.get("CLAUDE_CONFIG_DIR") or None,
+        codex=os.environ.get("CODEX_HOME") or os.path.join(home, ".codex"),
+        gemini=os.path.join(os.environ.get("GEMINI_CLI_HOME") or home, ".gemini"),
+        config=os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"),
+        is_mac=sys.platform == "darwin",
+    )
 
 
 def _state_folder() -> str | None:

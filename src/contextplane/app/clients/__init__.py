@@ -1,0 +1,1 @@
+"""Connects coding agents to the MCP server: configuration files, skill folders, and a trial start."""
