@@ -10,7 +10,7 @@ unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 # The targets share one environment and one report: one at a time, in the order written.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check quick format lint types layers coverage requirements house fix laws mutants bench docs lock clean run-env dev-env
+.PHONY: help demo test check quick format lint types layers coverage requirements house fix laws mutants agents bench docs lock clean run-env dev-env
 
 # Says nothing when all is well, and everything when it is not.
 quietly = said=$$($(1) 2>&1) || { printf '%s\n' "$$said"; exit 1; }
@@ -94,6 +94,10 @@ laws: dev-env ## the property tests and the port suites, with a hundred times th
 
 mutants: dev-env ## break the laws of the code one at a time, in a copy: a test must notice (ARGS=room for one room)
 	@$(BIN)/python scripts/mutants.py $(ARGS)
+
+# Not part of `make test`: it downloads the agents, about a gigabyte, the first time.
+agents: dev-env ## drive Codex, Gemini CLI and opencode over a loopback model, and run MCP's own suites (needs npm)
+	@sh scripts/agents.sh $(or $(ARGS),tests/agents)
 
 bench: dev-env ## measure; the results go to bench/results
 	@$(BIN)/python -m bench.run $(ARGS)
