@@ -16,6 +16,7 @@ __all__ = [
     "from_environment",
     "git_environment",
     "key_passphrase",
+    "minutes_of",
     "pkcs11_pin",
     "server_environment",
     "signer_environment",
@@ -26,6 +27,8 @@ __all__ = [
 ]
 
 _DIGITS = 20
+_MINUTES = {"m": 1, "h": 60, "d": 24 * 60}
+_MOST_MINUTES = 5 * 365 * 24 * 60
 _SERVER_VARIABLES = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"})
 _GIT_VARIABLES = frozenset({"HOME", "PATH", "XDG_CONFIG_HOME"})
 _TOOL_VARIABLES = frozenset({"LANG", "TZ", "PYTHONPATH"})
@@ -35,7 +38,7 @@ _WORKING_FOLDER_NAMES = frozenset({"", ".", "cwd", "session_cwd", "__session_cwd
 class HandoffSettings(Value, frozen=True):
     """Settings of handoff packs. Names and defaults are those of the reference server.
 
-    `source_root`: None if the environment names none; the working folder is ".".
+    `source_root`: None if the environment names none; the working folder is ".". `ttl_minutes`: the life of a new pack.
     """
 
     root: str | None = None
@@ -45,6 +48,7 @@ class HandoffSettings(Value, frozen=True):
     max_pack_bytes: int = 512 * 1024
     max_source_bytes: int = 2 * 1024 * 1024
     grace_seconds: int = 900
+    ttl_minutes: int = 7 * 24 * 60
 
 
 class ClientFolders(Value, frozen=True):
@@ -128,7 +132,7 @@ def from_environment() -> Settings:
     - `NO_COLOR`: plain output. `CTX_DEBUG`: show where a defect is.
     - `COLUMNS`: how wide help is; without it, as wide as the terminal.
     - `PAGER`: the program that shows long answers on a terminal; none if empty.
-    - `CONTEXT_PACK_*`: settings of handoff packs.
+    - `CONTEXT_PACK_*`: settings of handoff packs. `CTX_HANDOFF_TTL`: how long a new pack lives.
     """
     return Settings(
         cwd=_working_folder(),
@@ -207,7 +211,17 @@ def _handoff_settings() -> HandoffSettings:
         max_pack_bytes=_number("CONTEXT_PACK_MAX_PACK_BYTES", default.max_pack_bytes),
         max_source_bytes=_number("CONTEXT_PACK_MAX_SOURCE_BYTES", default.max_source_bytes),
         grace_seconds=_number("CONTEXT_PACK_EXPIRED_GRACE_SECONDS", default.grace_seconds, least=0),
+        ttl_minutes=minutes_of(os.environ.get("CTX_HANDOFF_TTL", "").strip()) or default.ttl_minutes,
     )
+
+
+def minutes_of(text: str) -> int | None:
+    """Parse a time such as `90`, `90m`, `36h` or `7d`; None if it is none, or longer than five years."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _MINUTES else (text, "m")
+    if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
+        return None
+    minutes = int(number) * _MINUTES[unit]
+    return minutes if 1 <= minutes <= _MOST_MINUTES else None
 
 
 def _source_root(text: str) -> str:

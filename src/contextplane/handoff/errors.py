@@ -7,6 +7,7 @@ from contextplane.errors import ContextPlaneError, Family
 __all__ = [
     "FinalizeRefused",
     "HandoffAmbiguous",
+    "HandoffExpired",
     "HandoffInvalid",
     "HandoffNameTaken",
     "HandoffNotFound",
@@ -32,11 +33,17 @@ class HandoffInvalid(HandoffRefusal):
 
 
 class HandoffNotFound(HandoffRefusal):
-    """No pack of that id or name, or one whose grace time is over."""
+    """No pack of that id or name."""
 
     code: ClassVar[str] = "handoff_not_found"
     family: ClassVar[Family] = "not_found"
     answer: ClassVar[tuple[str, str]] = ("not_found", "not_found")
+
+
+class HandoffExpired(HandoffNotFound):
+    """A pack whose grace time is over, and which is still in the store. `details` says when it expired."""
+
+    code: ClassVar[str] = "handoff_expired"
 
 
 class HandoffNameTaken(HandoffRefusal):

@@ -27,7 +27,8 @@ __all__ = [
 
 MAX_TTL_MINUTES = 5 * 365 * 24 * 60
 
-DEFAULT_TTL_MINUTES = 24 * 60
+DEFAULT_TTL_MINUTES = 7 * 24 * 60
+"""The life of a new pack if neither its document nor a setting says otherwise."""
 
 SOON = 900
 """With this many seconds left or fewer, a pack is about to expire."""

@@ -7,11 +7,11 @@ always select the same pack, or none.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from contextplane.handoff.errors import HandoffAmbiguous, HandoffNotFound, HandoffUnreadable
-from contextplane.handoff.freshness import FreshnessState, deadline_range, is_available
+from contextplane.handoff.errors import HandoffAmbiguous, HandoffExpired, HandoffNotFound, HandoffUnreadable
+from contextplane.handoff.freshness import DEFAULT_TTL_MINUTES, FreshnessState, deadline_range, is_available
 from contextplane.handoff.storage import page_key, read_revision, revision_bytes
 from contextplane.model.catalog import HandoffFilter, HandoffPage, HandoffRow
-from contextplane.model.handoff import HandoffHistory, HandoffPack, KeptRevision, Status
+from contextplane.model.handoff import MAX_GRACE_SECONDS, HandoffHistory, HandoffPack, KeptRevision, Status
 from contextplane.model.ids import Digest, HandoffId
 from contextplane.model.suggestion import closest_name
 from contextplane.model.timestamp import Timestamp
@@ -37,6 +37,7 @@ __all__ = [
     "Selection",
     "WriteResult",
     "as_id",
+    "expired_error",
     "not_found",
     "not_found_by_name",
     "packs_named",
@@ -54,9 +55,10 @@ SelectedBy = Literal[
 
 
 class HandoffLimits(Value, frozen=True):
-    """The grace time after a deadline, and the largest size of a pack and of a file that a ref points at."""
+    """The grace time after a deadline, the life of a new pack, and the sizes of packs and source files."""
 
     grace_seconds: int = 900
+    ttl_minutes: int = DEFAULT_TTL_MINUTES
     max_pack_bytes: int = 512 * 1024
     max_source_bytes: int = 2 * 1024 * 1024
 
@@ -149,6 +151,21 @@ def not_found(identity: str, *, near: str | None = None) -> HandoffNotFound:
     )
 
 
+def expired_error(identity: str, row: HandoffRow) -> HandoffExpired:
+    """The error for a pack whose grace time is over: when it expired, and how it is revived."""
+    revive = f"ctx handoff extend {row.id}"
+    return HandoffExpired(
+        f"the handoff pack {identity[:_SHOWN]!r} expired at {row.expires}",
+        hint=f"revive it: {revive}",
+        details={
+            "requested": identity,
+            "id": row.id.text,
+            "expired_at": str(row.expires).removesuffix("Z") + "+00:00",
+            "guidance": f"its grace time is over: until it is collected, a person revives it with '{revive}'",
+        },
+    )
+
+
 class HandoffReader:
     """Reads the handoff packs of one store. Not thread-safe; many processes may read the same store."""
 
@@ -169,7 +186,7 @@ class HandoffReader:
         self._reader_factory = reader_factory
         self._limits = limits
 
-    def list(
+    def list(  # noqa: PLR0913  one filter each, all by name
         self,
         *,
         status: Status | None = None,
@@ -177,9 +194,15 @@ class HandoffReader:
         query: str | None = None,
         limit: int | None = None,
         offset: int = 0,
+        retained: bool = False,
     ) -> HandoffPage:
-        """The available packs, newest first. Expired ones are listed only when `freshness` asks for them."""
-        after, until = deadline_range(freshness, self._now(), self._limits.grace_seconds)
+        """The available packs, newest first. Expired ones are listed only when `freshness` asks for them.
+
+        `retained`: list expired packs too, also those whose grace time is over.
+        """
+        grace = MAX_GRACE_SECONDS if retained else self._limits.grace_seconds
+        after, until = deadline_range(freshness, self._now(), grace)
+        after = None if retained and freshness is None else after
         handoff_filter = HandoffFilter(status=status, after=after, until=until, query=query)
         with self._catalog.read() as view:
             return view.handoffs.page(handoff_filter, limit=limit, offset=offset)
@@ -233,15 +256,14 @@ class HandoffReader:
     def _now(self) -> Timestamp:
         return Timestamp.of(self._clock.now())
 
-    def _select(self, view: View | Transaction, identity: str, now: Timestamp) -> Selection:
-        """Select an available pack by its id or name."""
+    def _select(self, view: View | Transaction, identity: str, now: Timestamp, *, retained: bool = False) -> Selection:
+        """Select an available pack by its id or name.
+
+        A pack whose grace time is over is `HandoffExpired`, unless `retained` packs are selected, too.
+        """
         handoff_id = as_id(identity)
         if handoff_id is None:
-            grace = self._limits.grace_seconds
-            rows = packs_named(view.handoffs, identity, now, grace_seconds=grace)
-            if not rows:
-                raise not_found_by_name(view.handoffs, identity, now, grace_seconds=grace)
-            return select_row(identity, rows)
+            return self._select_by_name(view, identity, now, retained=retained)
         row = view.handoffs.row(handoff_id)
         if row is None and history_of(view.streams, handoff_id).alive:
             raise HandoffUnreadable(
@@ -250,6 +272,20 @@ class HandoffReader:
                 hint="'ctx fsck' lists the damage; repair it, then run 'ctx fsck --rebuild'",
                 details={"id": handoff_id.text},
             )
-        if row is None or not is_available(row.expires, now, self._limits.grace_seconds):
+        if row is None:
             raise not_found(identity)
+        if not retained and not is_available(row.expires, now, self._limits.grace_seconds):
+            raise expired_error(identity, row)
         return Selection(row=row, selected_by="exact_id")
+
+    def _select_by_name(self, view: View | Transaction, name: str, now: Timestamp, *, retained: bool) -> Selection:
+        grace = self._limits.grace_seconds
+        rows = packs_named(view.handoffs, name, now, grace_seconds=grace)
+        if rows:
+            return select_row(name, rows)
+        former = view.handoffs.find_by_name(name)
+        if not former:
+            raise not_found_by_name(view.handoffs, name, now, grace_seconds=grace)
+        if retained:
+            return select_row(name, former)
+        raise expired_error(name, max(former, key=lambda row: row.expires))

@@ -29,6 +29,7 @@ from contextplane.model.handoff import (
     Anchor,
     HandoffDocument,
     HandoffPack,
+    KeptRevision,
     LineRange,
     Ref,
     Section,
@@ -58,10 +59,15 @@ _KEYS = 12
 
 
 def first_revision(
-    document: HandoffDocument, handoff_id: HandoffId, *, now: Timestamp, reader: SourceReader
+    document: HandoffDocument,
+    handoff_id: HandoffId,
+    *,
+    now: Timestamp,
+    reader: SourceReader,
+    ttl_minutes: int = DEFAULT_TTL_MINUTES,
 ) -> HandoffPack:
-    """Make a new pack. Without a ttl it expires after 24 hours."""
-    minutes = DEFAULT_TTL_MINUTES if document.ttl_minutes is None else document.ttl_minutes
+    """Make a new pack. If the document has no ttl, it lives for `ttl_minutes`."""
+    minutes = ttl_minutes if document.ttl_minutes is None else document.ttl_minutes
     return HandoffPack(
         id=handoff_id.text,
         name=document.name,
@@ -206,6 +212,14 @@ def _anchor(ref: Ref, reader: SourceReader) -> Anchor | None:
     return make_anchor(lines, ref.lines)
 
 
+def _with_deadline(before: HandoffPack, expires: Timestamp, now: Timestamp) -> WriteResult:
+    """Make the next revision of a pack, with the same content and another deadline."""
+    updated = str(max(now, before.updated))
+    pack = msgspec.structs.replace(before, revision=before.revision + 1, updated_at=updated, expires_at=str(expires))
+    # A pack that is stored already is not too large to get a later deadline.
+    return WriteResult(pack=pack, digest=Digest.of(encode_revision(pack, _ANY_SIZE)), stored=False)
+
+
 _TRIES = 16
 _ANY_SIZE = 1 << 62
 
@@ -250,12 +264,21 @@ class HandoffRepository(HandoffReader):
         now = self._now()
         before = self._at_revision(identity, expected_revision).pack
         expires = moved_deadline(before.expires, now, ttl_minutes=ttl_minutes, extend_minutes=extend_minutes)
-        pack = msgspec.structs.replace(
-            before, revision=before.revision + 1, updated_at=str(max(now, before.updated)), expires_at=str(expires)
-        )
-        # A pack that is stored already is not too large to get a later deadline.
-        checked = WriteResult(pack=pack, digest=Digest.of(encode_revision(pack, _ANY_SIZE)), stored=False)
-        return self._advance(checked, "ttl")
+        return self._advance(_with_deadline(before, expires, now), "ttl")
+
+    def extend(self, identity: str, *, extend_minutes: int | None = None) -> WriteResult:
+        """Extend the life of a pack at any revision, also of one whose grace time is over.
+
+        Without minutes it is extended by the life of a new pack. `HandoffNameTaken` if its name went to another pack.
+        """
+        now, identity = self._now(), identity.strip()
+        with self._catalog.read() as view:
+            row = self._select(view, identity, now, retained=True).row
+        before = self.read_kept(row.id, KeptRevision(revision=row.revision, digest=row.digest))
+        minutes = self._limits.ttl_minutes if extend_minutes is None else extend_minutes
+        expires = moved_deadline(before.expires, now, ttl_minutes=None, extend_minutes=minutes)
+        checked = _with_deadline(before, expires, now)
+        return self._advance(checked, "ttl", lambda tx: self._refuse_taken(tx, before.name, now, by=row.id))
 
     def delete(self, identity: str) -> DeleteResult:
         """Delete a pack at any revision, readable or not. From then on it is not found."""
@@ -282,7 +305,8 @@ class HandoffRepository(HandoffReader):
                 clash = view.streams.head(stream_name(handoff_id)) > 0
             if clash:
                 continue
-            checked = self._check(first_revision(document, handoff_id, now=now, reader=reader), reader)
+            pack = first_revision(document, handoff_id, now=now, reader=reader, ttl_minutes=self._limits.ttl_minutes)
+            checked = self._check(pack, reader)
             if validate_only:
                 return checked
             try:
@@ -313,7 +337,9 @@ class HandoffRepository(HandoffReader):
             raise self._conflict(expected, selected.pack)
         return selected
 
-    def _advance(self, checked: WriteResult, kind: Literal["written", "ttl"]) -> WriteResult:
+    def _advance(
+        self, checked: WriteResult, kind: Literal["written", "ttl"], check: _Check | None = None
+    ) -> WriteResult:
         """Store the next revision of a pack, if it is still at the one before."""
         pack, expected = checked.pack, checked.pack.revision - 1
 
@@ -323,6 +349,8 @@ class HandoffRepository(HandoffReader):
                 raise not_found(pack.id)
             if row.revision != expected:
                 raise StreamConflict("another writer was faster", at=stream_name(pack.handoff_id))
+            if check is not None:
+                check(tx)
 
         try:
             return self._store(checked, kind, check_revision)
@@ -344,15 +372,19 @@ class HandoffRepository(HandoffReader):
             before = None
         return revision_conflict(expected, current, before)
 
-    def _refuse_taken(self, view: View | Transaction, name: str | None, now: Timestamp) -> None:
+    def _refuse_taken(
+        self, view: View | Transaction, name: str | None, now: Timestamp, *, by: HandoffId | None = None
+    ) -> None:
+        """Refuse a name that another pack than `by` has."""
         if name is None:
             return
-        holders = packs_named(view.handoffs, name, now, grace_seconds=self._limits.grace_seconds)
+        named = packs_named(view.handoffs, name, now, grace_seconds=self._limits.grace_seconds)
+        holders = [row for row in named if row.id != by]
         if holders:
             raise HandoffNameTaken(
                 "another pack has this name",
                 at="document.name",
-                hint="write to that one by its id, or choose another name",
+                hint=f"write to {holders[0].id}, or choose another name",
                 details={"field": "document.name", "name": name, "taken_by": [row.id.text for row in holders]},
             )
 

@@ -128,7 +128,7 @@ DOCUMENT: Schema = object_schema(
         "tags": _list({"type": "string"}, "Free words."),
         "ttl_minutes": nullable(
             integer(
-                "Lifetime from now. A new pack has 24 hours; an update without it keeps the deadline.",
+                "Lifetime from now. A new pack has seven days by default; an update without it keeps the deadline.",
                 1,
                 MAX_TTL_MINUTES,
             )

@@ -34,7 +34,7 @@ def update(place: Place, written: WriteResult, document: HandoffDocument) -> Wri
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_pack_is_at_revision_one_for_a_day_and_can_be_had_by_id_and_by_name(place: Place) -> None:
+def test_a_new_pack_is_at_revision_one_for_a_week_and_can_be_had_by_id_and_by_name(place: Place) -> None:
     written = place.repository.write(document(section("scope"), name="the plan", title="Plan"))
     pack = written.pack
     assert written.stored
@@ -43,7 +43,7 @@ def test_a_new_pack_is_at_revision_one_for_a_day_and_can_be_had_by_id_and_by_nam
         "draft",
         "2026-05-04T09:30:00Z",
         "2026-05-04T09:30:00Z",
-        "2026-05-05T09:30:00Z",
+        "2026-05-11T09:30:00Z",
     )
     by_id, by_name = place.repository.get(f" {pack.id} "), place.repository.get("the plan")
     assert by_id.pack == by_name.pack == pack

@@ -4,10 +4,10 @@ from itertools import islice
 
 from contextplane.app.handoff.session import HandoffSession
 from contextplane.errors import ContextPlaneError
-from contextplane.handoff.errors import HandoffNotFound
+from contextplane.handoff.errors import HandoffExpired, HandoffNotFound
 from contextplane.handoff.finalize import verdict
 from contextplane.handoff.freshness import PackFreshness, freshness
-from contextplane.handoff.reader import SelectedPack, as_id
+from contextplane.handoff.reader import SelectedPack, WriteResult, as_id
 from contextplane.handoff.source import LocatedRef
 from contextplane.model.handoff import HandoffHistory, HandoffPack, KeptRevision
 from contextplane.model.ids import HandoffId
@@ -19,6 +19,7 @@ __all__ = [
     "HandoffSummary",
     "LocatedRef",
     "SelectedPack",
+    "extend_pack",
     "handoff_ref",
     "history_named",
     "select_revision",
@@ -50,6 +51,15 @@ def select_revision(session: HandoffSession, text: str) -> SelectedPack:
     return session.pack_reader.get_revision(ref.id, ref.revision)
 
 
+def extend_pack(session: HandoffSession, text: str, minutes: int | None) -> WriteResult:
+    """Extend the life of the pack that a text names, also of one that has expired."""
+    ref = handoff_ref(text.strip())
+    try:
+        return session.repository.extend(text, extend_minutes=minutes)
+    except HandoffNotFound as error:
+        raise _explain_absence(error, ref, session) from None
+
+
 def history_named(session: HandoffSession, text: str) -> tuple[HandoffId, HandoffHistory]:
     """Return the id and the history of a pack; by its id also if the pack is no longer available."""
     ref = handoff_ref(text.strip())
@@ -59,7 +69,7 @@ def history_named(session: HandoffSession, text: str) -> tuple[HandoffId, Handof
 
 def _explain_absence(error: HandoffNotFound, ref: HandoffRef | None, session: HandoffSession) -> HandoffNotFound:
     """Say why a pack that was here is not available, and what can still be read of it."""
-    if ref is None:
+    if ref is None or isinstance(error, HandoffExpired):
         return error
     try:
         history = session.pack_reader.history(ref.id)

@@ -67,6 +67,7 @@ class HandoffSession:
         handoff_settings = settings.handoff
         self.limits = HandoffLimits(
             grace_seconds=handoff_settings.grace_seconds,
+            ttl_minutes=handoff_settings.ttl_minutes,
             max_pack_bytes=handoff_settings.max_pack_bytes,
             max_source_bytes=handoff_settings.max_source_bytes,
         )

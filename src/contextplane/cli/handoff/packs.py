@@ -45,15 +45,22 @@ def list_packs(args: Namespace, output: CommandOutput) -> int:
     limit = NO_LIMIT if args.all else args.limit or LIMIT
     with handoff_session(output) as session:
         page = session.pack_reader.list(
-            status=args.status, freshness=args.freshness, query=args.query, limit=limit, offset=args.offset or 0
+            status=args.status,
+            freshness=args.freshness,
+            query=args.query,
+            limit=limit,
+            offset=args.offset or 0,
+            retained=args.expired or args.freshness == "expired",
         )
+        hidden = 0 if page.rows else session.pack_reader.list(freshness="expired", limit=0, retained=True).total
         now = session.now()
         _note_refused(session, output)
     wide = max((len(str(row.revision)) for row in page.rows), default=1)
     for row in page.rows:
         output.entry(str(row.id), _line(row, now, wide, output))
     if not page.rows:
-        output.line("No handoff packs." if session.platform else "No handoff packs, and no store.")
+        expired = f" {quantity(hidden, 'expired pack')}: ctx handoff list --expired" if hidden else ""
+        output.line(f"No handoff packs.{expired}" if session.platform else "No handoff packs, and no store.")
     more = page.total - len(page.rows) - (args.offset or 0)
     if more > 0 and page.rows:
         output.warn(f"{quantity(more, 'pack')} more: use --limit N or --all")

@@ -1,9 +1,9 @@
-"""`ctx handoff write`: stores the document of a file as a new pack, or as the next revision of one."""
+"""`ctx handoff write` and `ctx handoff extend`: stores a document, and moves a deadline."""
 
 from argparse import Namespace
 
 from contextplane.app.handoff.contract import HandoffInvalid, read_document
-from contextplane.app.handoff.revisions import handoff_ref
+from contextplane.app.handoff.revisions import extend_pack, handoff_ref
 from contextplane.app.handoff.session import HandoffSession, WriteResult
 from contextplane.app.packs.files import read_case_file
 from contextplane.cli.exit import OK
@@ -13,7 +13,7 @@ from contextplane.cli.parser import Usage
 from contextplane.model.handoff import HandoffDocument
 from contextplane.model.json.canonical import Json
 
-__all__ = ["write_pack"]
+__all__ = ["extend", "write_pack"]
 
 _LISTED = 10
 
@@ -27,6 +27,19 @@ def write_pack(args: Namespace, output: CommandOutput) -> int:
             document, identity=identity, expected_revision=revision, validate_only=args.dry_run
         )
     _print_result(result, output)
+    return OK
+
+
+def extend(args: Namespace, output: CommandOutput) -> int:
+    """Extend the life of a pack, also of one that has expired."""
+    ref = handoff_ref(args.ref.strip())
+    if ref is not None and ref.revision is not None:
+        raise Usage("a pack is extended as a whole", hint=f"ctx handoff extend {ref.id}")
+    with handoff_session(output) as session:
+        pack = extend_pack(session, args.ref, args.by).pack
+    name = f"{pack.id}@{pack.revision}"
+    output.entry(name, f"Extended: {name}, until {pack.expires_at}")
+    output.answer({"id": pack.id, "revision": pack.revision, "expires_at": pack.expires_at})
     return OK
 
 

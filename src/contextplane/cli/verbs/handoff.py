@@ -1,11 +1,13 @@
-"""List, read, write and export handoff packs, which agents pass to each other.
+"""List, read, write, extend and export handoff packs, which agents pass to each other.
 
-  list      list available packs, newest first; expired ones only with --freshness expired.
+  list      list available packs, newest first; with --expired also those that have expired.
   read      print a pack as its readers see it, with the current code: as a reviewer, or as --profile says.
   write     store the document in FILE (JSON, or YAML by its extension; - for standard input) as a new pack. With
             --update it becomes the next revision of a pack, if that still has the revision that you name.
   show      summarize a pack: its revisions, what is finalized, its sections, and the state of the code it refers to.
   log       list everything that happened to a pack, also if it was deleted or has expired, until 'ctx gc' removes it.
+  extend    move the deadline of a pack by --by; if it has expired, from now on. A pack that has expired can be revived
+            until 'ctx gc' removes it.
   export    write a pack with its revisions up to the named one to FILE, as 'ctx export' does.
 
 PACK is pk_<id>, one revision as pk_<id>@3, or a name. A finalized revision never changes: later writes make new
@@ -18,6 +20,7 @@ Examples:
   ctx handoff write edited.json --update pk_abcd2345@3   replace revision 3
   ctx handoff show pk_abcd2345                           summarize one
   ctx handoff log pk_abcd2345                            list its events
+  ctx handoff extend pk_abcd2345 --by 3d                 give it three more days
   ctx handoff export pk_abcd2345@3 -o handoff.tar        write it to a file
 """
 
@@ -28,7 +31,7 @@ from contextplane.cli.output import CommandOutput
 
 __all__ = ["add_arguments", "run"]
 
-_LIST = ("all", "status", "freshness", "query")
+_LIST = ("all", "status", "freshness", "expired", "query")
 _READ = ("profile", "contains")
 _TAKES = {
     "list": frozenset({*_LIST, "limit", "offset"}),
@@ -36,6 +39,7 @@ _TAKES = {
     "write": frozenset({"update", "dry_run"}),
     "show": frozenset[str](),
     "log": frozenset[str](),
+    "extend": frozenset({"by"}),
     "export": frozenset({"output"}),
 }
 _OPTIONS = sorted(frozenset[str]().union(*_TAKES.values()))
@@ -54,6 +58,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     listing.add_argument(
         "--freshness", choices=("fresh", "expiring_soon", "expired"), help="only packs of this freshness"
     )
+    listing.add_argument("--expired", action="store_true", help="list expired packs too, until they are collected")
     listing.add_argument("--query", metavar="TEXT", help="only packs with this text in title, name, brief or tags")
     reading = parser.add_argument_group("read")
     reading.add_argument(
@@ -65,6 +70,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--update", metavar="PACK", help="the pack to update, at the revision that you edited: pk_<id>@3"
     )
     writing.add_argument("--dry-run", action="store_true", help="check everything, store nothing")
+    extending = parser.add_argument_group("extend")
+    extending.add_argument(
+        "--by", type=_minutes, metavar="TIME", help="90m, 36h or 7d (default: the life of a new pack, CTX_HANDOFF_TTL)"
+    )
     exporting = parser.add_argument_group("export")
     exporting.add_argument("-o", "--output", metavar="FILE", help="the file to write, - for standard output")
 
@@ -79,10 +88,10 @@ def run(args: Namespace, output: CommandOutput) -> int:
         from contextplane.cli.handoff.read import read_pack
 
         return read_pack(args, output)
-    if args.what == "write":
-        from contextplane.cli.handoff.write import write_pack
+    if args.what in ("write", "extend"):
+        from contextplane.cli.handoff.write import extend, write_pack
 
-        return write_pack(args, output)
+        return write_pack(args, output) if args.what == "write" else extend(args, output)
     if args.what == "show":
         from contextplane.cli.handoff.show import show
 
@@ -111,6 +120,15 @@ def _check(args: Namespace) -> None:
         raise Usage("argument --all: not allowed with argument --limit", hint=hint)
     if args.what == "export" and args.output is None:
         raise Usage("the following arguments are required: -o/--output", hint=hint)
+
+
+def _minutes(text: str) -> int:
+    from contextplane.app.settings import minutes_of
+
+    minutes = minutes_of(text)
+    if minutes is None:
+        raise ArgumentTypeError(f"not a time: {text[:20]!r} (such as 90m, 36h or 7d, at most 1825d)")
+    return minutes
 
 
 def _offset(text: str) -> int:
