@@ -187,7 +187,11 @@ class _FixedMemory(RegistryMemory):
         super().load()
         return self._seen.checkpoint
 
-    def save(self, verified: VerifiedCheckpoint | None) -> None:
+    @property
+    def voids(self) -> int:
+        return 0
+
+    def save(self, verified: VerifiedCheckpoint | None, voids: int | None = None) -> None:
         pass
 
 
@@ -238,7 +242,7 @@ class _Registry:
         """Resolve like a client that knows the keyring and has seen the log before."""
         with self.catalog.read() as view:
             keys = follow_keyring(view.streams, self._keys, _CHECK)
-            opened = open_registry(view, keys, _CHECK, origin=self._origin, seen=self._seen)
+            opened = open_registry(view, keys, _CHECK, origin=self._origin, seen=self._seen, voids=0)
             standpoint = ResolveContext(
                 trust_context=TrustContext(keyring=keys, check=_CHECK, now=_NOW),
                 capabilities=RuntimeCapabilities(ontologies=("ont.support@1.0.0",)),

@@ -43,6 +43,7 @@ from contextplane.registry.events import (
     RolledBack,
     kind_of,
     objects_of,
+    read_event,
 )
 from contextplane.registry.log import event_entry
 from contextplane.registry.log_audit import AuditProblem, AuditProblems, CheckpointAudit, TreeAudit, audit_cosignatures
@@ -171,7 +172,8 @@ class EventAudit:
         stored = next(iter(self._streams.read(STREAM, after=entry.seq - 1)), None)
         if stored is None or Digest.of(stored.body).hex != entry.event:
             raise KeyringRewritten(f"entry {index} of the log names another change")
-        self._check_time(index, self._reader.keyrings.at(entry.seq).as_of)
+        with self._problems.collect(f"{STREAM}@{entry.seq}", logged=True):
+            self._check_time(index, self._reader.keyrings.at(entry.seq).as_of)
 
     def refuse_beyond(self, stream: str) -> None:
         """Report events of a stream that are not in the log."""
@@ -190,6 +192,7 @@ class EventAudit:
         if state is None:
             return  # the problem before it is reported; its consequences are not
         place = f"{entry.stream}@{entry.seq}"
+        _check_row_kind(stored)
         # From here on the log has the event as it is: if it is not allowed, it is void.
         self.states[entry.stream] = replace(state, seq=entry.seq, head=entry.event)
         with self._problems.collect(place, logged=True):
@@ -199,9 +202,9 @@ class EventAudit:
             for _, digest in objects_of(entry.stream, verified.change):
                 self.objects.setdefault(digest, place)
             self.by_revoked += verified.by.revoked
+            self._check_dependencies(verified, at=str(entry.stream))
             if not verified.by.revoked:  # else its time is not believed
                 self._check_time(index, verified.at)
-            self._check_dependencies(verified, at=str(entry.stream))
 
     def _check_position(self, verified: VerifiedEvent, entry: LogEntry, index: int) -> None:
         """Refuse an event that is elsewhere in the log than it says, or not under the keyring of that place."""
@@ -263,6 +266,16 @@ class EventAudit:
         """The stage of a version; None if its stream is damaged, which is reported there."""
         state = self._state(version_stream(ref))
         return state.stage if isinstance(state, VersionState) else None
+
+
+def _check_row_kind(stored: StoredEvent) -> None:
+    """Refuse an event that the catalog has under another kind: the log has no kinds, so that is damage."""
+    try:
+        kind = kind_of(read_event(stored.body)[1].change)
+    except ContextPlaneError:
+        return  # it is no event, and so void
+    if kind != stored.kind:
+        raise EventInvalid(f"it is {kind}, and the catalog has it as {stored.kind[:40]!r}")
 
 
 Progress = Callable[[int, int], None]

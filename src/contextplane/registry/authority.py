@@ -25,6 +25,7 @@ from contextplane.registry.errors import ActorNotAllowed
 from contextplane.registry.events import (
     Change,
     EventInvalid,
+    NameClaimed,
     Published,
     RegistryEvent,
     Review,
@@ -83,8 +84,15 @@ def environment_role(environment: str) -> str:
     return f"environment:{environment}"
 
 
-def authorise(verified: VerifiedEvent, scope: Scope, name: NameState | None = None) -> None:
-    """Refuse a change that its actor may not make. `name`: the id that the scope names, if it names one."""
+def authorise(
+    verified: VerifiedEvent, scope: Scope, name: NameState | None = None, keyrings: "KeyringHistory | None" = None
+) -> None:
+    """Refuse a change that its actor may not make.
+
+    `name`: the id that the scope names, if it names one. `keyrings`: by which a claim to an id is judged.
+    """
+    if keyrings is not None:
+        _check_claim(verified, keyrings)
     change, actor = verified.change, verified.by
     right = RIGHTS[kind_of(change)]
     if right == "anybody" or (verified.is_first_format and _had_right(right, change, actor, scope)):
@@ -114,6 +122,20 @@ def authorise(verified: VerifiedEvent, scope: Scope, name: NameState | None = No
             "environment": scope.environment,
         },
     )
+
+
+def _check_claim(verified: VerifiedEvent, keyrings: "KeyringHistory") -> None:
+    """Refuse a claim to an id for a tenant that its issuer does not publish for."""
+    change = verified.change
+    if not isinstance(change, NameClaimed) or change.tenant == change.issuer:
+        return
+    issuer = keyrings.at(verified.event.keyring).issuer(change.issuer)
+    if issuer is None or all(tenant_role(change.tenant) not in key.roles for key in issuer.keys):
+        raise ActorNotAllowed(
+            f"no key of {change.issuer} has the role {tenant_role(change.tenant)}",
+            hint="'ctx keys list' shows who may; 'ctx keys trust --role' gives a role",
+            details={"key_id": verified.by.key_id, "change": "name_claimed", "tenant": change.tenant},
+        )
 
 
 def _has_right(right: Right, change: Change, actor: Actor, scope: Scope) -> bool:

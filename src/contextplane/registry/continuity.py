@@ -15,10 +15,10 @@ An entry that does not follow the last one of its stream is void, and so is one 
 Otherwise one signer could close the registry for good.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import zip_longest
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
@@ -36,15 +36,14 @@ from contextplane.trust.merkle_log import LogEntry, VerifiedCheckpoint
 
 __all__ = [
     "HeadsRewritten",
-    "LogTrace",
-    "StreamSpan",
+    "ProvedEnds",
     "check_continuity",
     "check_log",
     "entries_since",
+    "follow_entries",
     "follow_entry",
     "prove_heads",
     "read_entry",
-    "trace_entries",
 ]
 
 _HINT = "an entry of the log was left out of the ends of streams; see 'ctx verify --registry', and restore a copy"
@@ -62,46 +61,38 @@ class HeadsRewritten(ContextPlaneError):
     family: ClassVar[Family] = "untrusted"
 
 
-class StreamSpan(Value, frozen=True):
-    """What some entries of the log say of one stream: its end before the first of them, and after all.
+class ProvedEnds(NamedTuple):
+    """The proved ends of all streams, and the number of void entries in the log that leads to them."""
 
-    None: it had no event.
-    """
-
-    before: StreamHead | None
-    after: StreamHead | None
-
-
-class LogTrace(Value, frozen=True):
-    """What some entries of the log lead to: for each stream its span, and the places of void entries."""
-
-    spans: dict[str, StreamSpan]
-    void: frozenset[int]
+    heads: StreamHeads
+    voids: int
 
 
 def check_continuity(
-    streams: StreamsView, nodes: HeadNodesView, newest: VerifiedCheckpoint | None, seen: Checkpoint | None
-) -> StreamHeads:
+    streams: StreamsView,
+    nodes: HeadNodesView,
+    newest: VerifiedCheckpoint | None,
+    seen: Checkpoint | None,
+    voids: int | None = None,
+) -> ProvedEnds:
     """Refuse a registry that does not continue what was seen; return the proved ends of its streams.
 
-    The cost grows with the entries since, not with the log.
+    `voids`: the number of void entries in the seen log; None: not known. The cost grows with the entries since, not
+    with the log, unless that number is not known, or one of these entries is odd.
     """
     # (1) the same beginning
     if seen is not None:
         check_log(streams, newest, seen)
     if newest is None:
-        return StreamHeads(nodes, EMPTY_ROOT)
-    if newest.is_first_format or seen is None or seen.keyring is None:
-        # Ends that were signed in the first format are hashed in another way: all entries lead to those of now.
-        return _prove_all(streams, nodes, newest)
-    # (2) the entries since, (3) the ends that they lead to, (4) and their events
-    entries = entries_since(streams, seen.size, seen.root, newest.checkpoint)
-    try:
+        return ProvedEnds(StreamHeads(nodes, EMPTY_ROOT), 0)
+    if seen is not None and seen.keyring is not None and voids is not None and not newest.is_first_format:
+        # (2) the entries since, (3) the ends that they lead to, (4) and their events
+        entries = entries_since(streams, seen.size, seen.root, newest.checkpoint)
         counting = prove_heads(nodes, seen.heads or EMPTY_ROOT, newest.heads, entries)
-    except HeadsRewritten as error:
-        counting = _prove_by_all(streams, newest, seen, error)
-    _refuse_missing_events(streams, counting)
-    return StreamHeads(nodes, newest.heads)
+        if counting is not None:
+            _refuse_missing_events(streams, counting)
+            return ProvedEnds(StreamHeads(nodes, newest.heads), voids)
+    return _prove_all(streams, nodes, newest, 0 if seen is None else seen.size)
 
 
 def check_log(streams: StreamsView, newest: VerifiedCheckpoint | None, seen: Checkpoint) -> None:
@@ -179,97 +170,31 @@ def follow_entry(ends: dict[str, StreamHead], entry: LogEntry | None) -> bool:
     return is_next
 
 
-def trace_entries(entries: Sequence[LogEntry | None], head_of: Callable[[str], StreamHead | None]) -> LogTrace:
-    """Follow the streams through some entries to their ends, which `head_of` returns; refuse other ends.
-
-    The end before the entries is what those that lead to the end after them claim. Whether it is true, the caller
-    proves.
-    """
-    spans: dict[str, StreamSpan] = {}
-    void = {index for index, entry in enumerate(entries) if entry is None}
-    for stream, places in _entries_by_stream(entries).items():
-        before = after = head_of(stream)
-        for _, entry in reversed(places):
-            if before is not None and (entry.seq, entry.event) == (before.seq, before.digest):
-                before = _head_before(entry)
-        end = before
-        for index, entry in places:
-            if _follows(entry, end):
-                end = StreamHead(seq=entry.seq, digest=entry.event)
-            else:
-                void.add(index)
-        if end != after:
-            raise _other_end_error(stream, end)
-        spans[stream] = StreamSpan(before=before, after=after)
-    return LogTrace(spans=spans, void=frozenset(void))
-
-
-def _entries_by_stream(entries: Sequence[LogEntry | None]) -> dict[str, list[tuple[int, LogEntry]]]:
-    """The entries of each stream, with their places among all."""
-    listed: dict[str, list[tuple[int, LogEntry]]] = {}
-    for place in enumerate(entries):
-        if place[1] is not None:
-            listed.setdefault(place[1].stream, []).append((place[0], place[1]))
-    return listed
-
-
-def _head_before(entry: LogEntry) -> StreamHead | None:
-    return None if entry.seq == 1 else StreamHead(seq=entry.seq - 1, digest=entry.previous or "")
-
-
 def _follows(entry: LogEntry, last: StreamHead | None) -> bool:
     if last is None:
         return entry.seq == 1 and entry.previous == ""
     return entry.seq == last.seq + 1 and entry.previous == last.digest
 
 
-def _other_end_error(stream: str, end: StreamHead | None) -> HeadsRewritten:
-    number = 0 if end is None else end.seq
-    return HeadsRewritten(f"the log leads to event {number}, and the signed end is another", at=stream, hint=_HINT)
+def prove_heads(
+    nodes: HeadNodesView, old: bytes, new: bytes, entries: Sequence[LogEntry | None]
+) -> list[LogEntry] | None:
+    """Prove that the new ends of streams are the old ones with these entries, and nothing else.
 
-
-def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, entries: Sequence[LogEntry | None]) -> list[LogEntry]:
-    """Refuse ends of streams that are not the old ones with these entries, and nothing else.
-
-    The entries are undone in the new tree, which must then have the old root. Returns those that are not void, in the
-    order of their streams.
+    The entries are undone in the new tree, which must then have the old root. Returns them in the order of their
+    streams; None if that does not prove it. Then an entry is void, or the ends are false: the whole log shows which.
     """
-    tree = HeadTree(nodes, new)
-    counting: list[LogEntry] = []
-    odd: list[LogEntry | None] = []
-    for stream, places in _entries_by_stream(entries).items():
-        listed = [entry for _, entry in places]
-        end = StreamHead(seq=listed[-1].seq, digest=listed[-1].event)
-        # As it nearly always is: each entry follows the one before it, and the last one is the end.
-        is_usual = _is_chain(listed) and tree.exchange(stream, end, _head_before(listed[0]))
-        (counting if is_usual else odd).extend(listed)
-    trace = trace_entries(odd, tree.head)
-    for stream, span in trace.spans.items():
-        if span.after is not None:
-            tree.exchange(stream, span.after, span.before)
-    if tree.root != old:
-        raise HeadsRewritten("an end of a stream changed without an entry in the log", at=CHECKPOINTS, hint=_HINT)
-    return [*counting, *(entry for place, entry in enumerate(odd) if entry is not None and place not in trace.void)]
-
-
-def _prove_by_all(
-    streams: StreamsView, newest: VerifiedCheckpoint, seen: Checkpoint, error: HeadsRewritten
-) -> list[LogEntry]:
-    """The entries since a checkpoint that are not void, by following all. The error if the ends differ.
-
-    An entry that repeats the last one of its stream from before the checkpoint moves nothing. The entries since alone
-    do not show that.
-    """
-    entries = entries_since(streams, 0, EMPTY_ROOT, newest.checkpoint)
-    ends: dict[str, StreamHead] = {}
-    for entry in entries[: seen.size]:
-        follow_entry(ends, entry)
-    if root_over(ends) != (seen.heads or EMPTY_ROOT):
-        raise error
-    counting = [entry for entry in entries[seen.size :] if entry is not None and follow_entry(ends, entry)]
-    if root_over(ends) != newest.heads:
-        raise error
-    return counting
+    tree, listed = HeadTree(nodes, new), dict[str, list[LogEntry]]()
+    for entry in entries:
+        if entry is None:
+            return None
+        listed.setdefault(entry.stream, []).append(entry)
+    for stream, chain in listed.items():
+        first, last = chain[0], chain[-1]
+        before = None if first.seq == 1 else StreamHead(seq=first.seq - 1, digest=first.previous or "")
+        if not (_is_chain(chain) and tree.exchange(stream, StreamHead(seq=last.seq, digest=last.event), before)):
+            return None
+    return [entry for chain in listed.values() for entry in chain] if tree.root == old else None
 
 
 def _refuse_missing_events(streams: StreamsView, entries: Iterable[LogEntry]) -> None:
@@ -298,14 +223,24 @@ def _is_chain(entries: Sequence[LogEntry]) -> bool:
     return True
 
 
-def _prove_all(streams: StreamsView, nodes: HeadNodesView, newest: VerifiedCheckpoint) -> StreamHeads:
-    """The ends of streams that all entries of the log lead to, which must be the signed ones."""
-    ends: dict[str, StreamHead] = {}
-    for entry in entries_since(streams, 0, EMPTY_ROOT, newest.checkpoint):
-        follow_entry(ends, entry)
+def _prove_all(streams: StreamsView, nodes: HeadNodesView, newest: VerifiedCheckpoint, seen: int) -> ProvedEnds:
+    """The ends of streams that all entries of the log lead to, which must be the signed ones.
+
+    `seen`: the number of entries that were seen before; the events of later ones must be there.
+    """
+    entries = entries_since(streams, 0, EMPTY_ROOT, newest.checkpoint)
+    ends, counting = follow_entries(entries)
     root = first_format_root(ends) if newest.is_first_format else root_over(ends)
     if root != newest.heads:
         raise HeadsRewritten("the signed ends of streams are not those of the log", at=CHECKPOINTS, hint=_HINT)
-    if newest.is_first_format:
-        return MappedHeads(ends)
-    return StreamHeads(nodes, newest.heads)
+    if seen:
+        _refuse_missing_events(streams, [entry for index, entry in counting.items() if index >= seen])
+    heads = MappedHeads(ends) if newest.is_first_format else StreamHeads(nodes, newest.heads)
+    return ProvedEnds(heads, len(entries) - len(counting))
+
+
+def follow_entries(entries: Iterable[LogEntry | None]) -> tuple[dict[str, StreamHead], dict[int, LogEntry]]:
+    """Follow all entries of a log; returns the ends they lead to, and those that count, by their places."""
+    ends: dict[str, StreamHead] = {}
+    counting = {index: entry for index, entry in enumerate(entries) if entry is not None and follow_entry(ends, entry)}
+    return ends, counting

@@ -35,15 +35,27 @@ CATALOG_HINT = "the catalog was changed; see 'ctx verify --registry'"
 class EventVerifier:
     """Verifies events by a verified keyring, and by a log if there is one. `log`: its verified checkpoint.
 
-    Without a log step 8 is skipped, and no event is void: one that fails is refused.
+    `has_voids`: it has void entries. Without a log step 8 is skipped, and no event is void: one that fails is refused.
     """
 
     def __init__(
-        self, streams: StreamsView, keyrings: KeyringHistory, check: SignatureCheck, log: Checkpoint | None
+        self,
+        streams: StreamsView,
+        keyrings: KeyringHistory,
+        check: SignatureCheck,
+        log: Checkpoint | None,
+        *,
+        has_voids: bool,
     ) -> None:
         self.keyrings = keyrings
         self.check = check
-        self._logged = None if log is None else LoggedEntries(streams, keyrings, log)
+        self._streams = streams
+        self._has_voids = has_voids
+        self._logged = None if log is None else LoggedEntries(streams, keyrings, log, has_voids=has_voids)
+
+    def with_log(self, log: Checkpoint) -> "EventVerifier":
+        """Return a verifier for the same log after an honest act, which added no void entry."""
+        return EventVerifier(self._streams, self.keyrings, self.check, log, has_voids=self._has_voids)
 
     def read(self, stored: StoredEvent) -> VerifiedEvent | VoidEvent:
         """Verify an event and its place in the log. One that the log has, and that is not valid, is void."""

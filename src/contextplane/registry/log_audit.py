@@ -21,7 +21,7 @@ from contextplane.registry.cosignatures import read_cosignature
 from contextplane.registry.first_format import first_format_root
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.open import RegistryView
-from contextplane.registry.stream_heads import HeadsDamaged, HeadTree, MemoryHeadNodes
+from contextplane.registry.stream_heads import HeadsDamaged, HeadTree, MemoryHeadNodes, StreamCut
 from contextplane.registry.streams import (
     CHECKPOINTS,
     COSIGNATURES,
@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     from contextplane.store.event_stream import StreamHead
 
 __all__ = ["AuditProblem", "AuditProblems", "CheckpointAudit", "SignedRoots", "TreeAudit", "audit_cosignatures"]
+
+
+_DAMAGE = (StreamCut, TreeDamaged, HeadsDamaged, LogRewritten, KeyringRewritten)
+"""What is wrong with something else than an event that the log has: a copy may be without it."""
 
 
 class AuditProblem(Value, frozen=True):
@@ -96,7 +100,8 @@ class AuditProblems:
             yield
         except ContextPlaneError as error:
             place = error.at or ""
-            self.add(error.code, place if place.startswith(at) else at, error.message, logged=logged)
+            is_logged = logged and not isinstance(error, _DAMAGE)
+            self.add(error.code, place if place.startswith(at) else at, error.message, logged=is_logged)
 
 
 class TreeAudit:
@@ -262,8 +267,10 @@ class CheckpointAudit:
                 with self._problems.collect(_place(seq)):
                     _refuse_copy(before, checkpoint)
                     _check_order(before, checkpoint)
-                    _check_log(checkpoint, trees, times)
+                    _check_log(checkpoint, trees)
                     self._check_keyring(checkpoint)
+                with self._problems.collect(_place(seq), logged=True):
+                    _check_entry_times(checkpoint, times)
                 before = checkpoint
         if self._newest_is_void:
             self._problems.add(
@@ -383,14 +390,18 @@ def _check_order(before: VerifiedCheckpoint | None, verified: VerifiedCheckpoint
         raise ClockWentBackwards(f"of {verified.time}, after one of {before.time}")
 
 
-def _check_log(verified: VerifiedCheckpoint, trees: SignedRoots, times: Mapping[int, Timestamp]) -> None:
+def _check_log(verified: VerifiedCheckpoint, trees: SignedRoots) -> None:
     size = verified.checkpoint.size
     if size not in trees.roots:
         raise LogTruncated(f"{trees.size} entries, and {size} are signed")
     root, heads = trees.roots[size]
     if root != verified.checkpoint.root or heads not in {None, verified.heads}:
         raise LogRewritten(f"the first {size} entries are not those that were signed")
-    last, after = times.get(size - 1), times.get(size)
+
+
+def _check_entry_times(verified: VerifiedCheckpoint, times: Mapping[int, Timestamp]) -> None:
+    """Refuse a checkpoint of another time than between its last entry and the next one."""
+    last, after = times.get(verified.checkpoint.size - 1), times.get(verified.checkpoint.size)
     if (last is not None and verified.time < last) or (after is not None and after < verified.time):
         raise ClockWentBackwards(f"of {verified.time}, which is not the time between its last entry and the next one")
 

@@ -7,13 +7,12 @@ next one. Therefore a key that lost a role cannot act as if it still had it, by 
 
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from contextplane.model.catalog import StoredEvent
 from contextplane.model.ids import Digest
 from contextplane.ports.catalog import StreamsView
 from contextplane.registry.authority import KeyringHistory
-from contextplane.registry.continuity import entries_since, follow_entry
+from contextplane.registry.continuity import entries_since, follow_entries
 from contextplane.registry.events import EventInvalid
 from contextplane.registry.log import event_entry
 from contextplane.registry.streams import CHECKPOINTS, TREE
@@ -32,21 +31,23 @@ from contextplane.trust.merkle import (
 )
 from contextplane.trust.merkle_log import CheckpointBeforeKeyring, LogEntry, entry_body
 
-if TYPE_CHECKING:
-    from contextplane.store.event_stream import StreamHead
-
 __all__ = ["LoggedEntries"]
 
 _HINT = "the catalog was changed; see 'ctx verify --registry'"
 
 
 class LoggedEntries:
-    """Proves that events are entries of a log, each in its place. `log`: its verified checkpoint."""
+    """Proves that events are entries of a log, each in its place. `log`: its verified checkpoint.
 
-    def __init__(self, streams: StreamsView, keyrings: KeyringHistory, log: Checkpoint) -> None:
+    `has_voids`: the log has void entries. One of them could be a copy of an entry that counts elsewhere, so that a path
+    to the root proves no place: the whole log is read instead.
+    """
+
+    def __init__(self, streams: StreamsView, keyrings: KeyringHistory, log: Checkpoint, *, has_voids: bool) -> None:
         self._streams = streams
         self._keyrings = keyrings
         self._log = log
+        self._has_voids = has_voids
         self._nodes = CachedNodes(StreamTree(streams, TREE))
         self._keyring_places: dict[int, int | None] = {}
 
@@ -108,7 +109,9 @@ class LoggedEntries:
         return index
 
     def _has(self, entry: LogEntry, index: int) -> bool:
-        """Whether the log has an entry at an index."""
+        """Whether the log has an entry at an index, where it counts."""
+        if self._has_voids:
+            return self._by_event.get((entry.stream, entry.seq)) == (entry, index)
         path = inclusion_proof(self._nodes, index, self._log.size)
         try:
             leaf = leaf_hash(entry_body(entry))
@@ -120,9 +123,5 @@ class LoggedEntries:
     @cached_property
     def _by_event(self) -> dict[tuple[str, int], tuple[LogEntry, int]]:
         """All entries that count, with their places, by stream and number."""
-        ends: dict[str, StreamHead] = {}
-        by_event: dict[tuple[str, int], tuple[LogEntry, int]] = {}
-        for index, entry in enumerate(entries_since(self._streams, 0, EMPTY_ROOT, self._log)):
-            if entry is not None and follow_entry(ends, entry):
-                by_event[entry.stream, entry.seq] = (entry, index)
-        return by_event
+        _, counting = follow_entries(entries_since(self._streams, 0, EMPTY_ROOT, self._log))
+        return {(entry.stream, entry.seq): (entry, index) for index, entry in counting.items()}

@@ -68,11 +68,17 @@ class NameState(Value, frozen=True):
         return Scope(issuer=change.issuer if isinstance(change, NameClaimed) else "")
 
     def after_event(self, verified: VerifiedEvent) -> "NameState":
-        """Fold one more claim, or refuse it. A claim counts even if its key is revoked later: it bars others."""
+        """Fold one more claim, or refuse it.
+
+        The first one counts even if its key is revoked later: it bars others. A later one by such a key does not: it
+        moves the id to another tenant.
+        """
         change = verified.change
         if not isinstance(change, NameClaimed):
             raise EventInvalid(f"{kind_of(change)} is no change of a name", at=verified.event.subject)
-        state = self.with_claim(change.issuer, change.kind, change.tenant, verified.event.entry)
+        state = self
+        if not (self.is_claimed and verified.by.revoked):
+            state = self.with_claim(change.issuer, change.kind, change.tenant, verified.event.entry)
         return replace(state, seq=verified.event.seq, head=verified.digest)
 
     def with_claim(self, issuer: str, kind: ArtifactKind, tenant: str, entry: int) -> "NameState":

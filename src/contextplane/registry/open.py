@@ -35,10 +35,14 @@ class RegistryView(Protocol):
 
 
 class OpenRegistry(Value, frozen=True):
-    """A reader, and the newest checkpoint that it reads by; None while nothing was ever written."""
+    """A reader, and the newest checkpoint that it reads by; None while nothing was ever written.
+
+    `voids`: the number of void entries in the log.
+    """
 
     reader: RegistryReader
     newest: VerifiedCheckpoint | None
+    voids: int = 0
 
 
 def open_registry(  # noqa: PLR0913  what a client knows
@@ -49,11 +53,12 @@ def open_registry(  # noqa: PLR0913  what a client knows
     origin: str,
     seen: Checkpoint | None,
     root: Checkpoint | None = None,
+    voids: int | None = None,
 ) -> OpenRegistry:
     """Open the registry of a view.
 
-    `seen`: the highest checkpoint that the client knew before the view was opened. `root`: one that its user trusts,
-    beside what the client saw.
+    `seen`: the highest checkpoint that the client knew before the view was opened. `voids`: the number of void entries
+    up to there, if it knew that. `root`: one that its user trusts, beside what the client saw.
     """
     keyrings = KeyringHistory.of(view.streams, keys)
     # (1) signed, (2) and it matches the log
@@ -63,7 +68,7 @@ def open_registry(  # noqa: PLR0913  what a client knows
     # (4) it continues what the client saw, (5) and the reader compares every stream with these
     if root is not None and seen is not None:
         check_log(view.streams, newest, root)
-    heads = check_continuity(view.streams, view.marks, newest, seen or root)
+    ends = check_continuity(view.streams, view.marks, newest, seen or root, None if seen is None else voids)
     log = None if newest is None else newest.checkpoint
-    reader = RegistryReader(view.streams, keyrings, check, heads, log=log)
-    return OpenRegistry(reader=reader, newest=newest)
+    reader = RegistryReader(view.streams, keyrings, check, ends.heads, log=log, has_voids=ends.voids > 0)
+    return OpenRegistry(reader=reader, newest=newest, voids=ends.voids)

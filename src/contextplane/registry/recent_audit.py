@@ -38,7 +38,7 @@ from contextplane.registry.audit import (
 )
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.claims import PublicationAudit
-from contextplane.registry.continuity import check_continuity, trace_entries
+from contextplane.registry.continuity import check_continuity, entries_since, follow_entries, prove_heads
 from contextplane.registry.events import Published
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.log_audit import AuditProblems, CheckpointAudit, audit_cosignatures
@@ -50,7 +50,7 @@ from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, VERSIONS
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint
 from contextplane.trust.keyring_stream import STREAM
-from contextplane.trust.merkle import Frontier, StreamTree, TreeDamaged, leaf_hash, level_name, peaks_of
+from contextplane.trust.merkle import EMPTY_ROOT, Frontier, StreamTree, TreeDamaged, leaf_hash, level_name, peaks_of
 from contextplane.trust.merkle_log import CheckpointMissing, LogEntry, VerifiedCheckpoint
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def audit_since(kept: bytes, inputs: AuditInputs) -> AuditResult:
         if newest is not None or not doubtful:
             ends = check_continuity(streams, view.marks, newest, since.checkpoint)
             check_continuity(streams, view.marks, newest, inputs.seen or since.checkpoint)
-            doubtful = doubtful or report_unlogged_keyring(ends.head(STREAM), newest, keys, problems)
+            doubtful = doubtful or report_unlogged_keyring(ends.heads.head(STREAM), newest, keys, problems)
     renewable = doubtful and problems.damage == 1
     # (7) the cosignatures, (8) and the objects
     audit_cosignatures(streams, keyrings, check, problems, since=size)
@@ -178,6 +178,7 @@ class RecentTrees:
     ) -> None:
         self.size = since.size + len(bodies)
         self.void = frozenset[int]()
+        self._streams = streams
         self.roots: dict[int, tuple[bytes, bytes | None]] = {since.size: (since.root, since.heads)}
         tree, frontier = StreamTree(streams, TREE), Frontier()
         with problems.collect(TREE):
@@ -212,11 +213,12 @@ class RecentTrees:
             return
         tree, ends = HeadTree(nodes, shown.heads), {}
         with suppress(ContextPlaneError):
-            void = trace_entries(entries, tree.head).void
-            self.void = frozenset(since.size + place for place in void)
+            if prove_heads(nodes, since.heads or EMPTY_ROOT, shown.heads, entries) is None:
+                _, counting = follow_entries(entries_since(self._streams, 0, EMPTY_ROOT, shown.checkpoint))
+                self.void = frozenset(range(since.size, self.size)) - counting.keys()
             for size, entry in zip(range(self.size, since.size, -1), reversed(entries), strict=True):
                 ends[size] = tree.root
-                if entry is None or size - 1 - since.size in void:
+                if entry is None or size - 1 in self.void:
                     continue
                 if entry.seq == 1:
                     tree.remove(entry.stream)
@@ -247,7 +249,7 @@ class _EarlierRegistry:
         # A stream without a new event must still end where it did: the newest ends say where.
         signed = None if shown is None else StreamHeads(view.marks, shown.heads)
         log = None if shown is None else shown.checkpoint
-        self._reader = RegistryReader(view.streams, keyrings, check, signed, log=log)
+        self._reader = RegistryReader(view.streams, keyrings, check, signed, log=log, has_voids=True)
 
     def state(self, stream: str) -> SubjectState:
         """The state of a subject at the checkpoint."""

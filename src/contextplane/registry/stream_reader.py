@@ -104,10 +104,10 @@ class StreamReader:
 
     `heads`: where streams end, by a verified checkpoint. Without them step 7 is skipped, for callers that check it
     themselves. `log`: the verified checkpoint of the log that has the events; without it step 8 is skipped, and no
-    event is void: one that fails is refused.
+    event is void: one that fails is refused. `has_voids`: that log has void entries.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a client knows
         self,
         streams: StreamsView,
         keyrings: KeyringHistory,
@@ -115,17 +115,18 @@ class StreamReader:
         heads: StreamHeads | None = None,
         *,
         log: Checkpoint | None = None,
+        has_voids: bool = False,
     ) -> None:
         self.streams = streams
         self.keyrings = keyrings
         self.check = check
         self.heads = heads
-        self._verifier = EventVerifier(streams, keyrings, check, log)
+        self._verifier = EventVerifier(streams, keyrings, check, log, has_voids=has_voids)
         self._states: dict[str, StreamState] = {}
 
     def advance(self, heads: StreamHeads, log: Checkpoint) -> None:
         """Go on with the ends of streams and the log after an act of the writer."""
-        self.heads, self._verifier = heads, EventVerifier(self.streams, self.keyrings, self.check, log)
+        self.heads, self._verifier = heads, self._verifier.with_log(log)
 
     def names(self, prefix: str = "") -> Iterator[str]:
         """The names of all streams that begin with `prefix`, from the proved tree: none can be hidden."""
@@ -208,7 +209,7 @@ class StreamReader:
         """Verify steps 1 to 5 for an event that follows a state of its stream. `name_of`: the owner of an id."""
         (verified,) = self._describe_strictly(stored.stream, state).follow(_end_of(state), [stored])
         scope = state.scope_of(verified.change)
-        authorise(verified, scope, name_of(scope.name) if scope.name else None)
+        authorise(verified, scope, name_of(scope.name) if scope.name else None, self.keyrings)
         return verified
 
     def append(self, streams: Streams, stream: str, state: S, event: Event) -> tuple[VerifiedEvent, S]:
@@ -255,7 +256,7 @@ class StreamReader:
     def _evolve_strictly(self, state: S, events: Iterable[VerifiedEvent]) -> S:
         for verified in events:
             scope = state.scope_of(verified.change)
-            authorise(verified, scope, self._name_in(scope, verified))
+            authorise(verified, scope, self._name_in(scope, verified), self.keyrings)
             state = state.after_event(verified)
         return state
 
@@ -280,7 +281,7 @@ class StreamReader:
         # Read before the event is judged: damage of the name is no fault of the event.
         name = self._name_in(scope, event)
         try:
-            authorise(event, scope, name)
+            authorise(event, scope, name, self.keyrings)
         except ContextPlaneError as error:
             return self._verifier.void(event, error)
         return event

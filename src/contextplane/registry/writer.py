@@ -141,8 +141,8 @@ class RegistryChanges(LogChanges, Protocol):
 class RegistryWriter:
     """Appends the events of one act, signed by one key, under the newest keyring.
 
-    `changes`: where they are written to. `seen`: the highest checkpoint that the client knew before. `root`: one that
-    its user trusts.
+    `changes`: where they are written to. `seen`: the highest checkpoint that the client knew before, `voids` the number
+    of void entries up to there. `root`: one that its user trusts.
     """
 
     def __init__(  # noqa: PLR0913  what an act consists of
@@ -156,12 +156,13 @@ class RegistryWriter:
         origin: str,
         seen: Checkpoint | None = None,
         root: Checkpoint | None = None,
+        voids: int | None = None,
     ) -> None:
         refuse_unsealed(keys)
         # A registry that a reader would refuse is refused before anything is read from it.
-        opened = open_registry(changes, keys, check, origin=origin, seen=seen, root=root)
+        opened = open_registry(changes, keys, check, origin=origin, seen=seen, root=root, voids=voids)
         self.changes = changes
-        self.newest = opened.newest
+        self.newest, self.voids = opened.newest, opened.voids
         """The newest checkpoint: before `append` the one that was there, after it the one that it signed."""
         last = last_time(changes.streams, self.newest, opened.reader.keyrings, check, now)
         self.now = next_event_time(now, last)

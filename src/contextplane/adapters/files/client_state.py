@@ -63,7 +63,8 @@ class StoreMemory(Document, frozen=True, omit_defaults=True):
 
     - `path`: the store's folder, for people. A file about another path is refused.
     - `origin`: the log that the store had.
-    - `note`: the highest checkpoint that was seen, as it was signed.
+    - `note`: the highest checkpoint that was seen, as it was signed. `voids`: the number of void entries in its log;
+      None if it is not known.
     - `keyring_seq`, `keyring_head`: the number of events of the keyring, and the digest of the last one.
     - `trust_root`: what the user trusts without having seen it here, as it was typed.
     - `judged`: digests that were verified, and need not be again.
@@ -73,6 +74,7 @@ class StoreMemory(Document, frozen=True, omit_defaults=True):
     path: str
     origin: str = ""
     note: str = ""
+    voids: int | None = None
     keyring_seq: int = 0
     keyring_head: str = ""
     trust_root: tuple[str, ...] = ()

@@ -77,8 +77,16 @@ def _export_published(
     seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
     with session.platform.catalog.read() as view:
         keys, seen = session.keys.follow_seen(view.streams, seen)
-        opened = open_registry(view, keys, check, origin=session.origin, seen=seen, root=session.memory.root)
-        session.memory.save(opened.newest)
+        opened = open_registry(
+            view,
+            keys,
+            check,
+            origin=session.origin,
+            seen=seen,
+            root=session.memory.root,
+            voids=session.memory.voids,
+        )
+        session.memory.save(opened.newest, opened.voids)
         newest = opened.newest
         if newest is None:
             raise VersionUnknown("nothing is published here", at=str(ref), hint="'ctx packs' lists what is published")

@@ -58,6 +58,7 @@ class RegistryMemory:
         self._judged: set[str] = set()
         self._position: KeyringPosition | None = None
         self._note = ""  # what was loaded last
+        self._voids: int | None = None
 
     @property
     def root(self) -> Checkpoint | None:
@@ -67,7 +68,7 @@ class RegistryMemory:
     def load(self) -> Checkpoint | None:
         """Load the highest checkpoint that was saved; None if there is none."""
         memory = self._load()
-        self._note = memory.note
+        self._note, self._voids = memory.note, memory.voids
         if not memory.note:
             return None
         try:
@@ -87,20 +88,33 @@ class RegistryMemory:
         believed = believed_checkpoint(self._note.encode(), keys, check)
         return believed if replace(seen, time=None) == believed else seen
 
-    def save(self, verified: VerifiedCheckpoint | None) -> None:
-        """Save a checkpoint that is consistent with the loaded one. A lower one changes nothing."""
+    @property
+    def voids(self) -> int | None:
+        """The number of void entries in the log that was loaded last; None if it is not known."""
+        return self._voids
+
+    def save(self, verified: VerifiedCheckpoint | None, voids: int | None = None) -> None:
+        """Save a checkpoint that is consistent with the loaded one. A lower one changes nothing.
+
+        `voids`: the number of void entries in its log, if it is known.
+        """
         if verified is None:
             return
 
-        def change(memory: StoreMemory) -> StoreMemory:
+        def is_news(memory: StoreMemory) -> bool:
             saved = Checkpoint.parse(memory.note.rpartition("\n\n")[0] + "\n") if memory.note else None
-            if saved is not None and _height(saved) >= _height(verified.checkpoint):
+            if saved is None or _height(saved) < _height(verified.checkpoint):
+                return True
+            return memory.note == verified.note.decode() and memory.voids is None and voids is not None
+
+        def change(memory: StoreMemory) -> StoreMemory:
+            if not is_news(memory):
                 return memory
-            return replace(memory, origin=self._origin, note=verified.note.decode())
+            return replace(memory, origin=self._origin, note=verified.note.decode(), voids=voids)
 
         # A client that cannot remember can still read, and an act that is done stays done.
-        saved = self.load()
-        if saved is None or _height(saved) < _height(verified.checkpoint):
+        self.load()
+        if is_news(self._load()):
             self._state.update(change)
 
     @property

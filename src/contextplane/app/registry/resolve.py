@@ -93,7 +93,15 @@ def _open_snapshot(session: RegistrySession) -> Iterator[tuple[CatalogSnapshot, 
     seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
     with session.platform.catalog.read() as view:
         keys, seen = session.keys.follow_seen(view.streams, seen)
-        opened = open_registry(view, keys, check, origin=session.origin, seen=seen, root=session.memory.root)
-        session.memory.save(opened.newest)
+        opened = open_registry(
+            view,
+            keys,
+            check,
+            origin=session.origin,
+            seen=seen,
+            root=session.memory.root,
+            voids=session.memory.voids,
+        )
+        session.memory.save(opened.newest, opened.voids)
         trust_context = TrustContext(keyring=keys, check=check, now=session.keys.clock)
         yield CatalogSnapshot(opened, session.platform.objects.get), trust_context, seen

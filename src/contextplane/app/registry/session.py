@@ -127,8 +127,16 @@ class RegistrySession:
         seen, _ = self.memory.load(), self.keys.keyring
         with self.platform.catalog.read() as view:
             keys, seen = self.keys.follow_seen(view.streams, seen)
-            opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen, root=self.memory.root)
-            self.memory.save(opened.newest)
+            opened = open_registry(
+                view,
+                keys,
+                self.keys.check,
+                origin=self.origin,
+                seen=seen,
+                root=self.memory.root,
+                voids=self.memory.voids,
+            )
+            self.memory.save(opened.newest, opened.voids)
             self.newest = opened.newest
             with self._share_reader(opened.reader):
                 yield opened.reader
@@ -168,6 +176,7 @@ class RegistrySession:
                     origin=self.origin,
                     seen=seen,
                     root=self.memory.root,
+                    voids=self.memory.voids,
                 )
                 self.keys.behind = writer.behind
                 with self._share_reader(writer.reader):
@@ -175,7 +184,7 @@ class RegistrySession:
             if staged.streams.staged:
                 self._objects.commit(self.platform.catalog)
             staged.commit(self.platform.catalog)
-        self.memory.save(writer.newest)
+        self.memory.save(writer.newest, writer.voids)
 
     def store(self, data: bytes) -> None:
         """Store an object that an event of the act names. Only within `write`."""

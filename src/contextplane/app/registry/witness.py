@@ -54,7 +54,15 @@ def witness_checkpoint(session: RegistrySession, signer: Signer) -> WitnessResul
     key_id = signer.public_key.key_id
     with session.platform.catalog.read() as view:
         keys, seen = session.keys.follow_seen(view.streams, seen)
-        opened = open_registry(view, keys, check, origin=session.origin, seen=seen, root=session.memory.root)
+        opened = open_registry(
+            view,
+            keys,
+            check,
+            origin=session.origin,
+            seen=seen,
+            root=session.memory.root,
+            voids=session.memory.voids,
+        )
         newest = opened.newest
         if newest is None:
             raise RegistryEmpty("nothing was ever written to it", at=LOG)
