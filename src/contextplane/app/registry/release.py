@@ -145,8 +145,9 @@ def record_draft(
     # Only a report that passed is stored: no event names another.
     with session.write(signer, [artifact.data, data] if report.passed else [artifact.data]) as writer:
         state = writer.reader.artifact(artifact.digest)
-        if is_already_published(writer.reader.version(artifact.ref), artifact):
-            return ActResult(ref=artifact.ref, digest=artifact.digest, stage="published", report=report)
+        version = writer.reader.version(artifact.ref)
+        if is_already_published(version, artifact):
+            return ActResult(ref=artifact.ref, digest=artifact.digest, stage=version.stage, report=report)
         planned: list[PlannedChange] = []
         if state.stage in {"unknown", "withdrawn"}:
             change = Drafted(
@@ -185,12 +186,15 @@ def _read_candidate(
 ) -> tuple[ArtifactState, Candidate]:
     """Return a recorded artifact with its state.
 
-    The digest of a name comes from an index that is not signed. Therefore the bytes must say the same of themselves as
-    the target and the record.
+    What its record says, what its bytes say of themselves and what the target names must be the same.
     """
     state = reader.artifact(digest)
     if state.ref is None:
-        raise ArtifactUnknown("it is not recorded", at=str(digest), hint="'ctx lint FILE --record' records it")
+        raise ArtifactUnknown(
+            "it is not recorded",
+            at=str(digest),
+            hint="'ctx lint FILE --record' records it; 'ctx packs --drafts' lists drafts",
+        )
     artifact = session.artifact(digest)
     check_recorded(state, artifact)
     if target not in {str(digest), str(artifact.ref)}:
