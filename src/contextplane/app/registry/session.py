@@ -197,7 +197,11 @@ class RegistrySession:
             return Digest.parse(target)
         digests = self.drafts_of(PackRef.parse(target))
         if not digests:
-            raise ArtifactUnknown("it is not recorded", at=target, hint="'ctx lint FILE --record' records it")
+            raise ArtifactUnknown(
+                "it is not recorded",
+                at=target,
+                hint="'ctx lint FILE --record' records it; 'ctx packs --drafts' lists drafts",
+            )
         if len(digests) > 1:
             raise ArtifactAmbiguous(
                 f"{len(digests)} different drafts of it are known",
