@@ -45,6 +45,7 @@ __all__ = [
     "prove_heads",
     "read_entry",
     "trace_entries",
+    "void_since",
 ]
 
 _HINT = "an entry of the log was left out of the ends of streams; see 'ctx verify --registry', and restore a copy"
@@ -98,8 +99,11 @@ def check_continuity(
     entries = entries_since(streams, seen.size, seen.root, newest.checkpoint)
     try:
         counting = prove_heads(nodes, seen.heads or EMPTY_ROOT, newest.heads, entries)
-    except HeadsRewritten as error:
-        counting = _prove_by_all(streams, newest, seen, error)
+    except HeadsRewritten:
+        void = void_since(streams, newest, seen)
+        if void is None:
+            raise
+        counting = [entry for place, entry in enumerate(entries) if entry is not None and place not in void]
     _refuse_missing_events(streams, counting)
     return StreamHeads(nodes, newest.heads)
 
@@ -252,10 +256,8 @@ def prove_heads(nodes: HeadNodesView, old: bytes, new: bytes, entries: Sequence[
     return [*counting, *(entry for place, entry in enumerate(odd) if entry is not None and place not in trace.void)]
 
 
-def _prove_by_all(
-    streams: StreamsView, newest: VerifiedCheckpoint, seen: Checkpoint, error: HeadsRewritten
-) -> list[LogEntry]:
-    """The entries since a checkpoint that are not void, by following all. The error if the ends differ.
+def void_since(streams: StreamsView, newest: VerifiedCheckpoint, seen: Checkpoint) -> frozenset[int] | None:
+    """The places of void entries since a checkpoint, by following all; None if the ends are others.
 
     An entry that repeats the last one of its stream from before the checkpoint moves nothing. The entries since alone
     do not show that.
@@ -265,11 +267,10 @@ def _prove_by_all(
     for entry in entries[: seen.size]:
         follow_entry(ends, entry)
     if root_over(ends) != (seen.heads or EMPTY_ROOT):
-        raise error
-    counting = [entry for entry in entries[seen.size :] if entry is not None and follow_entry(ends, entry)]
-    if root_over(ends) != newest.heads:
-        raise error
-    return counting
+        return None
+    since = entries[seen.size :]
+    void = frozenset(place for place, entry in enumerate(since) if not follow_entry(ends, entry))
+    return void if root_over(ends) == newest.heads else None
 
 
 def _refuse_missing_events(streams: StreamsView, entries: Iterable[LogEntry]) -> None:

@@ -38,7 +38,7 @@ from contextplane.registry.audit import (
 )
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.claims import PublicationAudit
-from contextplane.registry.continuity import check_continuity, trace_entries
+from contextplane.registry.continuity import check_continuity, trace_entries, void_since
 from contextplane.registry.events import Published
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.log_audit import AuditProblems, CheckpointAudit, audit_cosignatures
@@ -46,7 +46,7 @@ from contextplane.registry.open import RegistryView
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamHeads
 from contextplane.registry.stream_reader import SubjectState
-from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, VERSIONS
+from contextplane.registry.streams import CHECKPOINTS, LOG, SUBJECTS, TREE, VERSIONS
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint
 from contextplane.trust.keyring_stream import STREAM
@@ -79,12 +79,13 @@ def audit_since(kept: bytes, inputs: AuditInputs) -> AuditResult:
     stored = list(streams.read(LOG, after=size))
     entries = [read_log_entry(event, problems) for event in stored]
     shown = checkpoints.newest_at(size + len(entries))
-    earlier = _EarlierRegistry(view, keyrings, check, since.checkpoint, shown=shown, entries=entries)
-    objects = ObjectAudit(inputs.fetch)
-    publications = PublicationAudit(objects.reader, inputs.judge, earlier.publications)
     # (4) both trees
     trees = RecentTrees(streams, since.checkpoint, [event.body for event in stored], problems)
     trees.prove_heads(view.marks, shown, since.checkpoint, entries)
+    counting = [entry for place, entry in enumerate(entries, size) if entry is not None and place not in trees.void]
+    earlier = _EarlierRegistry(view, keyrings, check, since.checkpoint, shown=shown, entries=counting)
+    objects = ObjectAudit(inputs.fetch)
+    publications = PublicationAudit(objects.reader, inputs.judge, earlier.publications)
     keyring = 0 if since.checkpoint.keyring is None else since.checkpoint.keyring.seq
     events = EventAudit(streams, keyrings, check, problems, publications, cache(earlier.state), keyring=keyring)
     for event in stored:
@@ -126,7 +127,7 @@ def _follow_entries(
             report_void_entry(entry, index, problems)
         else:
             events.follow(entry, index)
-    for stream in events.states:
+    for stream in (stream for stream in events.states if stream.startswith(SUBJECTS)):
         events.refuse_beyond(stream)
 
 
@@ -178,6 +179,7 @@ class RecentTrees:
     ) -> None:
         self.size = since.size + len(bodies)
         self.void = frozenset[int]()
+        self._streams = streams
         self.roots: dict[int, tuple[bytes, bytes | None]] = {since.size: (since.root, since.heads)}
         tree, frontier = StreamTree(streams, TREE), Frontier()
         with problems.collect(TREE):
@@ -210,20 +212,37 @@ class RecentTrees:
         """
         if shown is None:
             return
-        tree, ends = HeadTree(nodes, shown.heads), {}
         with suppress(ContextPlaneError):
-            void = trace_entries(entries, tree.head).void
-            self.void = frozenset(since.size + place for place in void)
-            for size, entry in zip(range(self.size, since.size, -1), reversed(entries), strict=True):
-                ends[size] = tree.root
-                if entry is None or size - 1 - since.size in void:
-                    continue
-                if entry.seq == 1:
-                    tree.remove(entry.stream)
-                else:
-                    tree.put(entry.stream, StreamHead(seq=entry.seq - 1, digest=entry.previous or ""))
-            if tree.root == since.heads:
-                self.roots.update({size: (root, ends.get(size, since.heads)) for size, (root, _) in self.roots.items()})
+            self.void = _places(trace_entries(entries, HeadTree(nodes, shown.heads).head).void, since)
+            if self._undo(nodes, shown, since, entries):
+                return
+        with suppress(ContextPlaneError):
+            void = void_since(self._streams, shown, since)
+            if void is not None:
+                self.void = _places(void, since)
+                self._undo(nodes, shown, since, entries)
+
+    def _undo(
+        self, nodes: HeadNodesView, shown: VerifiedCheckpoint, since: Checkpoint, entries: Sequence[LogEntry | None]
+    ) -> bool:
+        """Undo all entries that are not void; returns whether they lead to the ends of the checkpoint."""
+        tree, ends = HeadTree(nodes, shown.heads), dict[int, bytes]()
+        for size, entry in zip(range(self.size, since.size, -1), reversed(entries), strict=True):
+            ends[size] = tree.root
+            if entry is None or size - 1 in self.void:
+                continue
+            if entry.seq == 1:
+                tree.remove(entry.stream)
+            else:
+                tree.put(entry.stream, StreamHead(seq=entry.seq - 1, digest=entry.previous or ""))
+        if tree.root != since.heads:
+            return False
+        self.roots.update({size: (root, ends.get(size, since.heads)) for size, (root, _) in self.roots.items()})
+        return True
+
+
+def _places(void: frozenset[int], since: Checkpoint) -> frozenset[int]:
+    return frozenset(since.size + place for place in void)
 
 
 class _EarlierRegistry:
@@ -237,13 +256,12 @@ class _EarlierRegistry:
         since: Checkpoint,
         *,
         shown: VerifiedCheckpoint | None,
-        entries: Iterable[LogEntry | None],
+        entries: Iterable[LogEntry],
     ) -> None:
         self._since = since
         self._first: dict[str, LogEntry] = {}
         for entry in entries:
-            if entry is not None:
-                self._first.setdefault(entry.stream, entry)
+            self._first.setdefault(entry.stream, entry)
         # A stream without a new event must still end where it did: the newest ends say where.
         signed = None if shown is None else StreamHeads(view.marks, shown.heads)
         log = None if shown is None else shown.checkpoint
