@@ -172,6 +172,11 @@ def test_an_auditor_keeps_a_checkpoint_and_verifies_what_came_since(store: Path)
     assert (report["answer"], report["since"], report["entries"]) == ("verified", 19, 1)
     assert answer(store, "--since", "next.note")["since"] == 20
     one_error_line(verify(store, "-o", "kept.note"), 14, "proof_not_written")
+    before = answer(store)["checkpoint"]
+    one_error_line(verify(store, "-o", "kept.note", "--sign", "--key", "ops"), 14, "proof_not_written")
+    assert answer(store)["checkpoint"] == before
+    (store / "other.note").write_text("no note", encoding="utf-8")
+    assert " other.note: " in one_error_line(verify(store, "--since", "other.note"), 11, "checkpoint_invalid")
 
 
 def test_damage_since_a_kept_checkpoint_is_reported_and_nothing_is_kept(store: Path) -> None:

@@ -48,7 +48,7 @@ from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamHe
 from contextplane.registry.stream_reader import SubjectState
 from contextplane.registry.streams import CHECKPOINTS, LOG, SUBJECTS, TREE, VERSIONS
 from contextplane.store.event_stream import StreamHead
-from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint
+from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, LogRolledBack, open_checkpoint
 from contextplane.trust.keyring_stream import STREAM
 from contextplane.trust.merkle import Frontier, StreamTree, TreeDamaged, leaf_hash, level_name, peaks_of
 from contextplane.trust.merkle_log import CheckpointMissing, LogEntry, VerifiedCheckpoint
@@ -73,6 +73,10 @@ def audit_since(kept: bytes, inputs: AuditInputs) -> AuditResult:
     first = find_checkpoint(streams, since.checkpoint)
     if first is None:
         problems.add(CheckpointMissing.code, CHECKPOINTS, f"the kept checkpoint of {since.time} is not there")
+        if (height := streams.head(LOG)) < size:
+            # An old copy has nothing that came since.
+            problems.add(LogRolledBack.code, LOG, f"{height} entries, and {size} when the checkpoint was kept")
+            return AuditResult(problems=problems.all, since=since.checkpoint)
         first = streams.head(CHECKPOINTS)
     checkpoints = CheckpointAudit(streams, keyrings, check, inputs.known.origin, problems, kept=(first, since))
     # (3) the entries since, and their events
