@@ -90,6 +90,12 @@ def test_a_registry_that_was_rolled_back_behind_what_was_seen_ends_with_11(store
     result = verify(store)
     assert result.status == 11
     assert "log_rolled_back" in result.out
+    for act in (["packs"], ["pin", "staging", PACK, "--key", "./ops.pem"]):
+        line = one_error_line(ctx(*act, cwd=store), 11, "log_rolled_back")
+        memory = Path(line.partition("on purpose, remove ")[2].rstrip(")\n"))
+        assert memory.is_file()
+    memory.unlink()
+    assert ctx("packs", cwd=store).status == 0
 
 
 def test_a_fresh_checkpoint_is_signed_after_a_clean_verification_and_only_then(store: Path) -> None:

@@ -127,7 +127,10 @@ class RegistrySession:
         seen, _ = self.memory.load(), self.keys.keyring
         with self.platform.catalog.read() as view:
             keys, seen = self.keys.follow_seen(view.streams, seen)
-            opened = open_registry(view, keys, self.keys.check, origin=self.origin, seen=seen, root=self.memory.root)
+            with self.memory.name_file():
+                opened = open_registry(
+                    view, keys, self.keys.check, origin=self.origin, seen=seen, root=self.memory.root
+                )
             self.memory.save(opened.newest)
             self.newest = opened.newest
             with self._share_reader(opened.reader):
@@ -159,16 +162,17 @@ class RegistrySession:
                 for data in stored:
                     self.store(data)
                 keys, seen = self.keys.follow_seen(view.streams, seen)
-                writer = RegistryWriter(
-                    staged,
-                    keys=keys,
-                    check=self.keys.check,
-                    signer=signer,
-                    now=self.keys.clock,
-                    origin=self.origin,
-                    seen=seen,
-                    root=self.memory.root,
-                )
+                with self.memory.name_file():
+                    writer = RegistryWriter(
+                        staged,
+                        keys=keys,
+                        check=self.keys.check,
+                        signer=signer,
+                        now=self.keys.clock,
+                        origin=self.origin,
+                        seen=seen,
+                        root=self.memory.root,
+                    )
                 self.keys.behind = writer.behind
                 with self._share_reader(writer.reader):
                     yield writer
