@@ -158,6 +158,10 @@ def _print_audit(
     if audit.since is not None:
         before = f"its first {audit.since.size:,} entries, of {audit.since.time} and before"
         output.line(f"Not checked: {before}, except in streams that have new events")
+    if audit.is_first_format and audit.entries:
+        sealed = "was sealed now: a program of an earlier release cannot read the store any more"
+        unsealed = "is only read until an owner seals it: ctx verify --registry --sign --key OWNER"
+        output.line(f"Format:     the first, which {unsealed if fresh is None else sealed}")
     if audit.by_revoked:
         output.line(f"            {quantity(audit.by_revoked, 'event')} by keys that are revoked from before that time")
     checkpoint = fresh or audit.newest
