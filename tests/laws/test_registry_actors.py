@@ -35,7 +35,7 @@ from hypothesis.stateful import (
 from contextplane.app.registry.audit import audit_registry, renew_checkpoint
 from contextplane.app.registry.pins import drop_alias, roll_back, set_alias, set_protection, unpin
 from contextplane.app.registry.refresh import close_incident, open_incident, open_refresh, run_refresh
-from contextplane.app.registry.release import withdraw, withdraw_draft
+from contextplane.app.registry.release import retire, withdraw_draft
 from contextplane.app.registry.resolve import resolve_request
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
@@ -276,7 +276,7 @@ class RegistryActors(RuleBasedStateMachine):
     @rule(number=numbers)
     def deprecate(self, number: str) -> None:
         allowed = self.model.stages.get(number) in {"published", "unreviewed", "deprecated"}
-        self.act(lambda here: withdraw(here.desk, REFS[number], "deprecated", here.by("pub")), allowed=allowed)
+        self.act(lambda here: retire(here.desk, REFS[number], "deprecated", here.by("pub")), allowed=allowed)
         if allowed:
             self.model.stages[number] = "deprecated"
 
@@ -284,7 +284,7 @@ class RegistryActors(RuleBasedStateMachine):
     @rule(number=numbers)
     def revoke(self, number: str) -> None:
         allowed = number in self.model.stages
-        self.act(lambda here: withdraw(here.desk, REFS[number], "revoked", here.by("pub")), allowed=allowed)
+        self.act(lambda here: retire(here.desk, REFS[number], "revoked", here.by("pub")), allowed=allowed)
         if allowed:
             self.model.stages[number] = "revoked"
 

@@ -1,6 +1,7 @@
 """Releases a document: record a draft, review, sign, publish; withdraw it, deprecate or revoke it."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from contextplane import __version__
 from contextplane.app.packs.files import official_number
@@ -67,10 +68,10 @@ __all__ = [
     "previous_version",
     "publish",
     "record_draft",
+    "retire",
     "review",
     "run_gates",
     "sign",
-    "withdraw",
     "withdraw_draft",
 ]
 
@@ -315,7 +316,7 @@ def withdraw_draft(session: RegistrySession, target: str, by: SignedBy) -> ActRe
 
 
 @retry_conflicts
-def withdraw(session: RegistrySession, ref: PackRef, how: Stage, by: SignedBy) -> ActResult:
+def retire(session: RegistrySession, ref: PackRef, how: Literal["deprecated", "revoked"], by: SignedBy) -> ActResult:
     """Deprecate or revoke a version. Neither can be undone; doing it again changes nothing."""
     with session.write(by.signer) as writer:
         version = writer.reader.version(ref)
