@@ -35,7 +35,7 @@ from hypothesis.stateful import (
 from contextplane.app.registry.audit import audit_registry, renew_checkpoint
 from contextplane.app.registry.pins import drop_alias, roll_back, set_alias, set_protection, unpin
 from contextplane.app.registry.refresh import close_incident, open_incident, open_refresh, run_refresh
-from contextplane.app.registry.release import withdraw, withdraw_draft
+from contextplane.app.registry.release import retire, withdraw_draft
 from contextplane.app.registry.resolve import resolve_request
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
@@ -208,12 +208,15 @@ class RegistryActors(RuleBasedStateMachine):
         self.is_deputy_trusted = True
         self.had_right: dict[str, tuple[int, str]] = {}
         self.forged = 0
+        self.kept = b""
         self.refusal: ContextPlaneError | None = None
 
     @initialize()
     def begin(self) -> None:
         with self.place.session() as here:
-            here.stage(REFS["1.0.0"])  # the client saw it
+            newest = audit_registry(here.desk, _quiet).newest  # the client saw it
+        assert newest is not None
+        self.kept = newest.note
         self.place.keep_copy()
 
     def teardown(self) -> None:
@@ -273,7 +276,7 @@ class RegistryActors(RuleBasedStateMachine):
     @rule(number=numbers)
     def deprecate(self, number: str) -> None:
         allowed = self.model.stages.get(number) in {"published", "unreviewed", "deprecated"}
-        self.act(lambda here: withdraw(here.desk, REFS[number], "deprecated", here.by("pub")), allowed=allowed)
+        self.act(lambda here: retire(here.desk, REFS[number], "deprecated", here.by("pub")), allowed=allowed)
         if allowed:
             self.model.stages[number] = "deprecated"
 
@@ -281,7 +284,7 @@ class RegistryActors(RuleBasedStateMachine):
     @rule(number=numbers)
     def revoke(self, number: str) -> None:
         allowed = number in self.model.stages
-        self.act(lambda here: withdraw(here.desk, REFS[number], "revoked", here.by("pub")), allowed=allowed)
+        self.act(lambda here: retire(here.desk, REFS[number], "revoked", here.by("pub")), allowed=allowed)
         if allowed:
             self.model.stages[number] = "revoked"
 
@@ -410,6 +413,17 @@ class RegistryActors(RuleBasedStateMachine):
     def sign_log(self) -> None:
         """`ctx verify --registry --sign`."""
         self.act(lambda here: renew_checkpoint(here.desk, audit_registry(here.desk, _quiet), key_of("author")))
+
+    @precondition(lambda self: self.is_whole)
+    @rule()
+    def verify_what_is_new(self) -> None:
+        """`ctx verify --registry --since`: an auditor goes on from the checkpoint that was kept the last time."""
+        with self.place.session() as here:
+            audited, whole = audit_registry(here.desk, _quiet, self.kept), audit_registry(here.desk, _quiet)
+        assert audited.signable, audited.problems
+        assert {*audited.problems} <= {*whole.problems}
+        assert audited.newest is not None
+        self.kept = audited.newest.note
 
     @precondition(lambda self: self.is_whole)
     @rule()
@@ -788,6 +802,7 @@ SEQUENCES: dict[str, list[tuple[str, dict[str, object]]]] = {
         ("enter_what_is_no_event", {"stream": CHECKPOINTS}),
         ("pin", {"number": "1.0.1", "environment": "prod"}),
         ("sign_log", {}),
+        ("verify_what_is_new", {}),
     ],
     "what a stolen key pinned is not served, and the registry is signed by another": [
         ("give_or_take_the_role_of_the_deputy", {"is_operator": True}),

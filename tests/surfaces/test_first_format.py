@@ -157,6 +157,12 @@ def test_only_an_owner_seals_it(store: OldStore) -> None:
     assert store.rows() == before
 
 
+def test_the_verification_says_that_the_format_is_the_first_until_it_is_sealed(store: OldStore) -> None:
+    assert "Format:     the first, which is only read" in store.run("verify", "--registry").out
+    assert "Format:     the first, which was sealed now" in store.run(*SEAL[:-1]).out
+    assert "Format:" not in store.run("verify", "--registry").out
+
+
 def test_a_sealed_store_is_sound_compiles_the_same_and_everybody_acts_again(store: OldStore) -> None:
     compiled, log_signers = store.compile_hash(), {"root", "arch", "sec", "dat", "eva", "pub", "ops", "alice"}
     assert store.answer(*SEAL[:-1])["signed"]

@@ -55,6 +55,12 @@ def test_one_owner_alone_changes_nothing_and_hears_what_to_do(store: Path) -> No
         assert "ctx keys propose" in result.err
 
 
+def test_a_role_that_may_be_misspelt_is_noted_for_who_proposes_and_who_approves(store: Path) -> None:
+    note = "witnes counts only where it is the owner_role of a decision. Did you mean witness?"
+    assert note in done(propose(store, "trust", "carol", "--issuer", "acme", "--role", "witnes")).out
+    assert note in done(approve(store, "bob")).out
+
+
 def test_a_proposal_is_shown_approved_and_made(store: Path) -> None:
     shown = done(propose(store, *CAROL)).out
     for text in ("trust key carol for acme", "roles       log, security", "change 5 of the keyring", "alice"):

@@ -146,6 +146,12 @@ def test_a_withdrawn_version_says_where_it_is_still_pinned(store: Path) -> None:
     assert json_answer("show", f"{SUPPORT}@1.1.0", cwd=store)["reason"] == "because"
 
 
+def test_a_deprecated_version_that_is_recorded_again_stays_deprecated(store: Path) -> None:
+    json_answer("deprecate", f"{SUPPORT}@1.0.0", *WHY, cwd=store, by="pub")
+    again = acted("lint", pack_file(store, "again.json", "1.0.0"), "--record", cwd=store, by="author")
+    assert (again.status, "deprecated" in again.out, "ctx pin" in again.out) == (0, True, False)
+
+
 def test_refreshes_and_incidents(store: Path) -> None:
     opened = json_answer("refresh", "open", "ADAPTER_SCHEMA_UPDATED", "adp_orders", *WHY, cwd=store, by="pub")
     assert len(opened["opened"]) == 4

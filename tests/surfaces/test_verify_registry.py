@@ -90,6 +90,11 @@ def test_a_registry_that_was_rolled_back_behind_what_was_seen_ends_with_11(store
     result = verify(store)
     assert result.status == 11
     assert "log_rolled_back" in result.out
+    acts = (["packs"], ["pin", "staging", PACK, "--key", "./ops.pem"])
+    lines = {one_error_line(ctx(*act, cwd=store), 11, "log_rolled_back") for act in acts}
+    (memory,) = {line.partition("on purpose, remove ")[2].rstrip(")\n") for line in lines}
+    Path(memory).unlink()
+    assert ctx("packs", cwd=store).status == 0
 
 
 def test_a_fresh_checkpoint_is_signed_after_a_clean_verification_and_only_then(store: Path) -> None:
@@ -172,6 +177,11 @@ def test_an_auditor_keeps_a_checkpoint_and_verifies_what_came_since(store: Path)
     assert (report["answer"], report["since"], report["entries"]) == ("verified", 19, 1)
     assert answer(store, "--since", "next.note")["since"] == 20
     one_error_line(verify(store, "-o", "kept.note"), 14, "proof_not_written")
+    before = answer(store)["checkpoint"]
+    one_error_line(verify(store, "-o", "kept.note", "--sign", "--key", "ops"), 14, "proof_not_written")
+    assert answer(store)["checkpoint"] == before
+    (store / "other.note").write_text("no note", encoding="utf-8")
+    assert " other.note: " in one_error_line(verify(store, "--since", "other.note"), 11, "checkpoint_invalid")
 
 
 def test_damage_since_a_kept_checkpoint_is_reported_and_nothing_is_kept(store: Path) -> None:

@@ -1,6 +1,6 @@
 """Full verification of a registry: every event, entry, node and checkpoint. It collects all problems.
 
-    1  the keyring: every change signed by an owner, up to the one that is known       trust/keyring.py
+    1  the keyring: every change signed by enough owners, and the known one in it      trust/keyring.py
     2  the log: every entry is well-formed, and its event is what the entry says       audit
     3  every event: signature, authority, transition, dependencies on other subjects   EventAudit
        every publication: what its publisher claims                                    claims.py

@@ -112,7 +112,7 @@ def authorise(
     }[right]
     raise ActorNotAllowed(
         f"key {actor.key_id[:16]} may not do this ({kind_of(change)}): this needs {needed}",
-        hint="'ctx keys list' shows who may; 'ctx keys trust --role' gives a role",
+        hint="'ctx keys list' shows who may; an owner gives roles: ctx keys trust NAME --issuer ISSUER --role ...",
         details={
             "key_id": actor.key_id,
             "change": kind_of(change),

@@ -54,7 +54,7 @@ def check_bundle_root(opened: OpenBundle, root: TrustRoot | None, check: Signatu
         raise TrustRootMissing(
             f"no trust root for {origin}; its keyring was founded by key {founder}",
             at=opened.bundle.ref,
-            hint=f"ask its owner whether that is their key, then: ctx import FILE --trust-root {founder}",
+            hint=f"ask its owner whether that is their key, then name it: --trust-root {founder}",
             details={"origin": origin, "founder": founder},
         )
     check_root(root, opened.keyring, check)

@@ -7,7 +7,8 @@
     8  the log has it at the entry that it names, and has the keyring before it, the next one after it
                                                                 logged_entries.py
 
-The steps between need the state of the subject: `reader.py`. An event that the log has is void if it fails one of them.
+The steps between need the state of the subject: `stream_reader.py`. An event that the log has is void if it fails one
+of the steps.
 """
 
 from contextplane.errors import ContextPlaneError

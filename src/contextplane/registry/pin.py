@@ -219,8 +219,9 @@ def _no_target_error(
             at=state.base_id,
             hint="name the version to go back to",
         )
+    which = f"{state.base_id}@{version}" if version else f"no other version of {state.base_id}"
     return NeverPinned(
-        f"{state.base_id}{'@' + version if version else ''} was never pinned in {state.environment} before",
+        f"{which} was {'never ' if version else ''}pinned in {state.environment} before",
         at=state.base_id,
         hint="'ctx pin' pins any published version",
     )

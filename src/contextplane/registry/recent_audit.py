@@ -46,9 +46,9 @@ from contextplane.registry.open import RegistryView
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamHeads
 from contextplane.registry.stream_reader import SubjectState
-from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, VERSIONS
+from contextplane.registry.streams import CHECKPOINTS, LOG, SUBJECTS, TREE, VERSIONS
 from contextplane.store.event_stream import StreamHead
-from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, open_checkpoint
+from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, LogRolledBack, open_checkpoint
 from contextplane.trust.keyring_stream import STREAM
 from contextplane.trust.merkle import EMPTY_ROOT, Frontier, StreamTree, TreeDamaged, leaf_hash, level_name, peaks_of
 from contextplane.trust.merkle_log import CheckpointMissing, LogEntry, VerifiedCheckpoint
@@ -73,18 +73,23 @@ def audit_since(kept: bytes, inputs: AuditInputs) -> AuditResult:
     first = find_checkpoint(streams, since.checkpoint)
     if first is None:
         problems.add(CheckpointMissing.code, CHECKPOINTS, f"the kept checkpoint of {since.time} is not there")
+        if (height := streams.head(LOG)) < size:
+            # An old copy has nothing that came since.
+            problems.add(LogRolledBack.code, LOG, f"{height} entries, and {size} when the checkpoint was kept")
+            return AuditResult(problems=problems.all, since=since.checkpoint)
         first = streams.head(CHECKPOINTS)
     checkpoints = CheckpointAudit(streams, keyrings, check, inputs.known.origin, problems, kept=(first, since))
     # (3) the entries since, and their events
     stored = list(streams.read(LOG, after=size))
     entries = [read_log_entry(event, problems) for event in stored]
     shown = checkpoints.newest_at(size + len(entries))
-    earlier = _EarlierRegistry(view, keyrings, check, since.checkpoint, shown=shown, entries=entries)
-    objects = ObjectAudit(inputs.fetch)
-    publications = PublicationAudit(objects.reader, inputs.judge, earlier.publications)
     # (4) both trees
     trees = RecentTrees(streams, since.checkpoint, [event.body for event in stored], problems)
     trees.prove_heads(view.marks, shown, since.checkpoint, entries)
+    counting = [entry for place, entry in enumerate(entries, size) if entry is not None and place not in trees.void]
+    earlier = _EarlierRegistry(view, keyrings, check, since.checkpoint, shown=shown, entries=counting)
+    objects = ObjectAudit(inputs.fetch)
+    publications = PublicationAudit(objects.reader, inputs.judge, earlier.publications)
     keyring = 0 if since.checkpoint.keyring is None else since.checkpoint.keyring.seq
     events = EventAudit(streams, keyrings, check, problems, publications, cache(earlier.state), keyring=keyring)
     for event in stored:
@@ -126,7 +131,7 @@ def _follow_entries(
             report_void_entry(entry, index, problems)
         else:
             events.follow(entry, index)
-    for stream in events.states:
+    for stream in (stream for stream in events.states if stream.startswith(SUBJECTS)):
         events.refuse_beyond(stream)
 
 
@@ -239,13 +244,12 @@ class _EarlierRegistry:
         since: Checkpoint,
         *,
         shown: VerifiedCheckpoint | None,
-        entries: Iterable[LogEntry | None],
+        entries: Iterable[LogEntry],
     ) -> None:
         self._since = since
         self._first: dict[str, LogEntry] = {}
         for entry in entries:
-            if entry is not None:
-                self._first.setdefault(entry.stream, entry)
+            self._first.setdefault(entry.stream, entry)
         # A stream without a new event must still end where it did: the newest ends say where.
         signed = None if shown is None else StreamHeads(view.marks, shown.heads)
         log = None if shown is None else shown.checkpoint

@@ -127,7 +127,7 @@ def refuse_log_signer(signer: Signer, keyrings: KeyringHistory, at: Timestamp) -
     if signer.public_key not in keyrings.trusted_keys_at(at):
         raise RegistryUntrusted(
             f"key {signer.public_key.key_id[:16]} may not sign the log at {at}: this needs the role log",
-            hint="'ctx keys list' shows who may; an owner gives it: ctx keys trust NAME --role log --role ...",
+            hint="'ctx keys list' shows who may; an owner gives it: ctx keys trust NAME --issuer ISSUER --role log ...",
         )
 
 

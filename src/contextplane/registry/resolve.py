@@ -294,7 +294,8 @@ class _Resolver(Value, frozen=True):
         witnesses = self.snapshot.witnesses() if self.is_new else Witnesses()
         if witnesses.missing:
             raise CheckpointNotWitnessed(
-                f"{witnesses.people} witnesses cosigned the checkpoint of {newest.time}, and {witnesses.required} must",
+                f"the checkpoint of {newest.time} has cosignatures of {witnesses.people} of the {witnesses.required}"
+                " witnesses that it needs",
                 at=CHECKPOINTS,
                 hint="ask a witness to run 'ctx witness --key KEY'",
             )

@@ -153,7 +153,7 @@ class StreamReader:
     def _first_publication(self, stream: str) -> VerifiedEvent | None:
         """The event of the first format that published a version; None if there is none."""
         self.end(stream)
-        for stored in list(self.streams.read(stream))[:1]:
+        for stored in islice(self.streams.read(stream), 1):
             event = self._verifier.read(stored)
             if isinstance(event, VerifiedEvent) and event.is_first_format and isinstance(event.change, Published):
                 with suppress(ActorNotAllowed):

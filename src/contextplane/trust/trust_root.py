@@ -138,7 +138,7 @@ def check_root(root: TrustRoot, bodies: Sequence[bytes], check: SignatureCheck) 
     raise TrustRootMismatch(
         "no key of your trust root signed an event of this keyring",
         at="trust/keyring",
-        hint="do not trust this store, or name the root of this store with 'ctx init --trust-root'",
+        hint="do not trust this store, or name its own root: --trust-root of 'ctx init', 'import' or 'pull'",
         details={"trust_root": list(root.key_ids)},
     )
 

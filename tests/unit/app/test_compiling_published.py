@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contextplane.app.compile.sources import source_from_registry
-from contextplane.app.registry.release import withdraw
+from contextplane.app.registry.release import retire
 from contextplane.compiler.case import CompileCase, read_case
 from contextplane.model.compiled_context import CompiledContext
 from contextplane.model.ids import PackRef
@@ -59,7 +59,7 @@ def test_what_is_compiled_has_the_overlays_that_the_environment_pins(here: Offic
 def test_nothing_is_compiled_from_a_version_that_is_refused(here: Office) -> None:
     absent = case(environment={"ontologies": []})
     assert code(lambda: compiled(here, request_case=absent)) == "ontology_missing"
-    withdraw(here.desk, PackRef.parse(PACK), "revoked", here.by("pub"))
+    retire(here.desk, PackRef.parse(PACK), "revoked", here.by("pub"))
     assert code(lambda: compiled(here)) == "version_revoked"
 
 
@@ -76,6 +76,6 @@ def test_every_compile_takes_the_same_steps_in_the_same_order_to_the_same_bytes(
     # Loading comes before verifying, verifying before overlays, and all of it before the first stage.
     stranger = case(request__input__intent="support.other", run_context__intent="support.other")
     assert code(lambda: compiled(here, request_case=stranger)) == "compile_intent_unknown"
-    withdraw(here.desk, PackRef.parse(PACK), "revoked", here.by("pub"))
+    retire(here.desk, PackRef.parse(PACK), "revoked", here.by("pub"))
     assert code(lambda: compiled(here, request_case=stranger)) == "version_revoked"
     assert code(lambda: compiled(here, "ctxpack.support@7.0.0", stranger)) == "version_not_found"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from contextplane.app.registry.audit import audit_registry, prove_consistency, prove_inclusion, renew_checkpoint
 from contextplane.app.registry.pins import roll_back, set_alias, set_protection, unpin
-from contextplane.app.registry.release import withdraw
+from contextplane.app.registry.release import retire
 from contextplane.app.registry.resolve import load_for_replay
 from contextplane.model.ids import PackRef
 from contextplane.model.timestamp import NO_TIME
@@ -260,8 +260,8 @@ def test_whatever_people_do_leaves_a_registry_that_verifies(tmp_path: Path, plac
         unpin(here.desk, "dev", second.pack_id, None, by)
         here.release(OVERLAY)
         here.release(version("1.0.1"))
-        withdraw(here.desk, first, "deprecated", here.by("pub", "old"))
-        withdraw(here.desk, second, "revoked", here.by("pub", "bad"))
+        retire(here.desk, first, "deprecated", here.by("pub", "old"))
+        retire(here.desk, second, "revoked", here.by("pub", "bad"))
         result = whole(here)
         assert result.problems == ()
         assert result.subjects == 18

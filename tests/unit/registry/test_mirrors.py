@@ -21,7 +21,7 @@ from contextplane.app.registry.mirror import (
     list_mirrors,
 )
 from contextplane.app.registry.pins import pin_version
-from contextplane.app.registry.release import withdraw
+from contextplane.app.registry.release import retire
 from contextplane.app.settings import Settings
 from contextplane.compiler.case import CompileCase, read_case
 from contextplane.errors import ContextPlaneError
@@ -282,7 +282,7 @@ def test_bytes_that_are_not_the_one_form_of_a_bundle_are_refused(pair: Pair) -> 
 
 def test_an_older_bundle_after_a_newer_one_is_refused(pair: Pair) -> None:
     before = pair.export().data
-    withdraw(pair.source.desk, REF, "revoked", pair.source.by("pub"))
+    retire(pair.source.desk, REF, "revoked", pair.source.by("pub"))
     after = pair.export(PACK, "staging").data
     assert pair.take(after) == "ok"
     assert pair.take(before) == "bundle_older"
@@ -291,7 +291,7 @@ def test_an_older_bundle_after_a_newer_one_is_refused(pair: Pair) -> None:
 
 def test_a_bundle_that_hides_a_revocation_is_old(pair: Pair) -> None:
     before = pair.export().data
-    withdraw(pair.source.desk, REF, "revoked", pair.source.by("pub"))
+    retire(pair.source.desk, REF, "revoked", pair.source.by("pub"))
     assert pair.take(before) == "ok"
     assert isinstance(pair.source.clock, Clock)
     pair.source.clock.moment = pair.source.clock.moment.replace(day=3)
@@ -324,13 +324,13 @@ def test_nobody_acts_on_a_mirrored_version(pair: Pair) -> None:
         pin_version(pair.target.desk, "staging", REF, pair.target.by("root"))
     assert acting_error(pair.target.desk, refusal.value).code == "version_is_mirrored"
     with pytest.raises(ContextPlaneError) as refusal:
-        withdraw(pair.target.desk, REF, "revoked", pair.target.by("root"))
+        retire(pair.target.desk, REF, "revoked", pair.target.by("root"))
     assert acting_error(pair.target.desk, refusal.value).code == "version_is_mirrored"
 
 
 def test_a_bundle_that_was_exchanged_in_the_store_is_noticed(pair: Pair) -> None:
     before = pair.export().data
-    withdraw(pair.source.desk, REF, "revoked", pair.source.by("pub"))
+    retire(pair.source.desk, REF, "revoked", pair.source.by("pub"))
     assert pair.take(before) == "ok"
     assert pair.take(pair.export(PACK, "staging").data) == "ok"
     platform = pair.target.desk.platform

@@ -15,7 +15,7 @@ from contextplane.app.registry.pins import (
     unpin,
 )
 from contextplane.app.registry.refresh import close_incident, open_incident, open_refresh
-from contextplane.app.registry.release import withdraw
+from contextplane.app.registry.release import retire
 from contextplane.app.registry.resolve import resolve_request
 from contextplane.app.registry.session import RegistrySession
 from contextplane.errors import ContextPlaneError
@@ -71,9 +71,9 @@ def test_only_an_operator_or_an_owner_pins(here: Office) -> None:
 def test_what_may_not_take_new_traffic_is_not_pinned(here: Office) -> None:
     ref = here.release()
     assert code(lambda: here.pin("prod", "ctxpack.support@9.9.9")) == "version_not_found"
-    withdraw(here.desk, ref, "deprecated", here.by("pub"))
+    retire(here.desk, ref, "deprecated", here.by("pub"))
     assert code(lambda: here.pin("prod", ref)) == "version_deprecated"
-    withdraw(here.desk, ref, "revoked", here.by("pub"))
+    retire(here.desk, ref, "revoked", here.by("pub"))
     assert code(lambda: here.pin("prod", ref)) == "version_revoked"
 
 
@@ -209,8 +209,8 @@ def test_a_rollback_passes_over_what_cannot_serve_and_says_why(here: Office) -> 
     fourth = here.release(version("1.3.0", NARROWER))
     for ref in (PACK, SECOND, third, fourth):
         here.pin("prod", ref)
-    withdraw(here.desk, PackRef.parse(SECOND), "revoked", here.by("pub"))
-    withdraw(here.desk, third, "deprecated", here.by("pub"))
+    retire(here.desk, PackRef.parse(SECOND), "revoked", here.by("pub"))
+    retire(here.desk, third, "deprecated", here.by("pub"))
     act = roll_back(here.desk, "prod", SUPPORT, None, here.by("ops"))
     assert [(str(other.ref), other.code) for other in act.passed_over] == [
         (str(third), "version_deprecated"),
@@ -223,7 +223,7 @@ def test_a_rollback_that_finds_nothing_that_can_serve_changes_nothing(here: Offi
     two_versions(here)
     here.pin("prod", PACK)
     here.pin("prod", SECOND)
-    withdraw(here.desk, PackRef.parse(PACK), "deprecated", here.by("pub"))
+    retire(here.desk, PackRef.parse(PACK), "deprecated", here.by("pub"))
     before = here.streams()
     with pytest.raises(ContextPlaneError) as refused:
         roll_back(here.desk, "prod", SUPPORT, None, here.by("ops"))
@@ -236,11 +236,11 @@ def test_a_version_that_cannot_serve_is_refused_by_name_before_anything_changes(
     two_versions(here)
     here.pin("prod", PACK)
     here.pin("prod", SECOND)
-    withdraw(here.desk, PackRef.parse(PACK), "deprecated", here.by("pub"))
+    retire(here.desk, PackRef.parse(PACK), "deprecated", here.by("pub"))
     before = here.streams()
     assert code(lambda: roll_back(here.desk, "prod", SUPPORT, "1.0.0", here.by("ops"))) == "version_deprecated"
     assert (here.streams(), serves(here, SECOND)) == (before, "ok")
-    withdraw(here.desk, PackRef.parse(PACK), "revoked", here.by("pub"))
+    retire(here.desk, PackRef.parse(PACK), "revoked", here.by("pub"))
     assert code(lambda: roll_back(here.desk, "prod", SUPPORT, "1.0.0", here.by("ops"))) == "version_revoked"
 
 

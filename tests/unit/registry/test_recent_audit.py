@@ -187,6 +187,10 @@ def test_an_old_copy_does_not_continue_the_checkpoint(copy: Copy) -> None:
     assert result.sound
     copy.cut(CHECKPOINTS)
     assert ("checkpoint_missing", CHECKPOINTS) in places(copy.audited_since(copy.original.newest.note))
+    copy.cut(LOG)
+    result = copy.audited_since(copy.original.newest.note)
+    assert places(result) == {("checkpoint_missing", CHECKPOINTS), ("log_rolled_back", LOG)}
+    assert result.newest is None
 
 
 def test_events_that_nothing_new_depends_on_are_not_read(copy: Copy) -> None:

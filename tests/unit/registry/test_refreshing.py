@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from contextplane.app.registry.refresh import open_refresh, run_refresh, versions_with_open_refresh
-from contextplane.app.registry.release import withdraw
+from contextplane.app.registry.release import retire
 from contextplane.authoring.artifacts import LAWS_OF
 from contextplane.authoring.gates.table import Report
 from contextplane.authoring.law import Finding, Severity
@@ -69,7 +69,7 @@ def test_every_version_in_use_that_depends_on_it_is_marked_and_no_other(here: Of
     here.release()
     second = here.release(version("1.1.0", NARROWER))
     third = here.release(version("1.2.0", NARROWER))
-    withdraw(here.desk, second, "deprecated", here.by("pub"))
+    retire(here.desk, second, "deprecated", here.by("pub"))
     opened = open_refresh(here.desk, "ADAPTER_SCHEMA_UPDATED", "adp_orders", here.by("pub"))
     assert opened.opened == (REF, third)
 

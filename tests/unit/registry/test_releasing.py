@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contextplane.app.registry.release import publish, run_gates, withdraw, withdraw_draft
+from contextplane.app.registry.release import publish, retire, run_gates, withdraw_draft
 from contextplane.app.registry.view import list_drafts
 from contextplane.model.artifact import EnvironmentDescription
 from contextplane.model.ids import Digest, PackRef
@@ -166,7 +166,7 @@ def test_other_bytes_under_a_published_name_are_refused_for_ever_and_the_same_by
     assert here.streams() == before
     for how in (None, "deprecated", "revoked"):
         if how is not None:
-            withdraw(here.desk, ref, how, here.by("pub"))
+            retire(here.desk, ref, how, here.by("pub"))
         assert code(lambda: here.publish(other)) == "version_taken"
         assert code(lambda: here.record(version("1.0.0", NARROWER))) == "version_taken"
         assert here.publish(digest).appended is None
@@ -227,18 +227,18 @@ def test_deprecating_and_revoking_change_the_state_and_not_a_byte(here: Office) 
     with here.desk.read() as reader:
         digest = reader.version(ref).digest
     for how in ("deprecated", "revoked"):
-        assert code(lambda how=how: withdraw(here.desk, ref, how, here.by("ops"))) == "registry_role_missing"
-        withdraw(here.desk, ref, how, here.by("pub", f"{how} for a reason"))
-        assert withdraw(here.desk, ref, how, here.by("pub")).appended is None
+        assert code(lambda how=how: retire(here.desk, ref, how, here.by("ops"))) == "registry_role_missing"
+        retire(here.desk, ref, how, here.by("pub", f"{how} for a reason"))
+        assert retire(here.desk, ref, how, here.by("pub")).appended is None
         with here.desk.read() as reader:
             state = reader.version(ref)
         assert (state.stage, state.digest, state.reason) == (how, digest, f"{how} for a reason")
         assert state.serves("replay")
         assert not state.serves("new_traffic")
         assert here.desk.artifact(digest).ref == ref
-    assert code(lambda: withdraw(here.desk, ref, "deprecated", here.by("pub"))) == "lifecycle_transition_refused"
+    assert code(lambda: retire(here.desk, ref, "deprecated", here.by("pub"))) == "lifecycle_transition_refused"
     assert (
-        code(lambda: withdraw(here.desk, PackRef("no.pack", "1.0.0"), "revoked", here.by("pub"))) == "version_not_found"
+        code(lambda: retire(here.desk, PackRef("no.pack", "1.0.0"), "revoked", here.by("pub"))) == "version_not_found"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from contextplane.app.registry.audit import audit_registry
 from contextplane.app.registry.refresh import open_refresh, run_refresh
-from contextplane.app.registry.release import withdraw
+from contextplane.app.registry.release import retire
 from contextplane.app.registry.resolve import resolve_request
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import Digest, PackRef
@@ -80,14 +80,14 @@ def test_a_catalog_that_was_withdrawn_meanwhile_stops_the_publication(here: Offi
     acted = here.record(BOUND, catalogs=(SHARED,))
     here.review_all(str(acted.digest), acted.missing)
     here.sign(str(acted.digest))
-    withdraw(here.desk, SHARED, "revoked", here.by("pub", "wrong"))
+    retire(here.desk, SHARED, "revoked", here.by("pub", "wrong"))
     assert code(lambda: here.publish(str(acted.digest))) == "version_revoked"
 
 
 def test_publishing_it_again_changes_nothing_also_when_its_catalog_was_withdrawn(here: Office) -> None:
     here.release(CATALOG)
     ref = release_bound(here)
-    withdraw(here.desk, SHARED, "deprecated", here.by("pub", "old"))
+    retire(here.desk, SHARED, "deprecated", here.by("pub", "old"))
     before = here.streams()
     acted = here.publish(str(ref))
     assert (acted.stage, acted.appended, here.streams()) == ("published", None, before)

@@ -90,7 +90,11 @@ class FileKeys:
         """Read the file of a key: its private half, then its public one."""
         path = self._path(name, _PRIVATE)
         if not self._check_folder() or not os.path.lexists(path):
-            raise KeyNotFound(f"no key named {name!r} here", at=path, hint="'ctx keys list' shows those that are")
+            raise KeyNotFound(
+                f"no key named {name!r} here",
+                at=path,
+                hint="'ctx keys list' shows those that are; a file is named with its folder, such as ./FILE",
+            )
         return _read_owner_only(path, _MAX_KEY_BYTES)
 
     def public_path(self, name: str) -> str:

@@ -252,7 +252,11 @@ def reject_other_owner(path: str, sudo_uid: int | None) -> None:
 def _find_store(start: str, override: str | None, sudo_uid: int | None) -> StoreDirectory:
     if override:
         if not os.path.isdir(override):
-            raise StoreNotFound(f"CTX_DIR is not a folder: {override}", at=override, hint="unset it, or run 'ctx init'")
+            raise StoreNotFound(
+                "not a folder",
+                at=override,
+                hint="check the path, or CTX_DIR if that names it; 'ctx init' makes a store",
+            )
         directory, below = StoreDirectory(path=os.path.abspath(override)), os.path.join(override, NAME)
         if not directory.has_config() and os.path.isdir(below):
             raise StoreNotFound(

@@ -1,5 +1,6 @@
 """Audits the whole registry of a store, signs a fresh checkpoint, and exports proofs of the log."""
 
+import os
 from contextlib import suppress
 from typing import ClassVar
 
@@ -52,6 +53,7 @@ __all__ = [
     "prove_consistency",
     "prove_inclusion",
     "read_checkpoint",
+    "reject_existing",
     "renew_checkpoint",
     "write_checkpoint",
     "write_proof",
@@ -185,6 +187,12 @@ def write_proof(exported: ExportedProof, path: str) -> None:
 def write_checkpoint(checkpoint: VerifiedCheckpoint, path: str) -> None:
     """Write the note of a checkpoint to a new file, for an auditor to keep."""
     _write_file(path, checkpoint.note)
+
+
+def reject_existing(path: str) -> None:
+    """Refuse a file that is there already, before an audit whose result could not be written to it."""
+    if os.path.lexists(path):
+        raise ProofNotWritten("File exists", at=path, hint="name a new file")
 
 
 def _write_file(path: str, data: bytes) -> None:

@@ -109,7 +109,7 @@ class LocalKeys:
                 f"there are {len(names)} private keys here" if names else "there is no private key here",
                 hint="name one with --key, or set CTX_SIGNER or CTX_SIGNING_KEY"
                 if names
-                else "'ctx keys new' makes one",
+                else "name a file with --key ./FILE, or set CTX_SIGNER or CTX_SIGNING_KEY; 'ctx keys new' makes a key",
             )
         return self._open(self._files.read(names[0]), names[0])
 

@@ -9,7 +9,8 @@ registry must continue.
 `RegistryResigner` signs the registry anew after a change of the keyring, among the same changes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.registry.log import LogChanges
 from contextplane.registry.resign import resign_after_keyring_change
-from contextplane.trust.checkpoint import Checkpoint, KeyringPosition
+from contextplane.trust.checkpoint import Checkpoint, KeyringPosition, LogRolledBack
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten, KeyringRolledBack
 from contextplane.trust.merkle_log import VerifiedCheckpoint, believed_checkpoint
@@ -87,6 +88,20 @@ class RegistryMemory:
             return seen
         believed = believed_checkpoint(self._note.encode(), keys, check)
         return believed if replace(seen, time=None) == believed else seen
+
+    @contextmanager
+    def name_file(self) -> Iterator[None]:
+        """Name the file of this memory to those who put an older log in its place on purpose."""
+        try:
+            yield
+        except LogRolledBack as error:
+            if self.root is None:
+                error.hint = f"{error.hint}; {self._forget_hint}"
+            raise
+
+    @property
+    def _forget_hint(self) -> str:
+        return f"if you put an old copy there on purpose, remove {self._state.path}"
 
     @property
     def voids(self) -> int | None:
@@ -155,9 +170,8 @@ class RegistryMemory:
             if position is None or not position.seq:
                 continue
             if keys.seq < position.seq:
-                raise KeyringRolledBack(
-                    f"{keys.seq} events, and {position.seq} were seen before", at=STREAM, hint=_HINT
-                )
+                hint = _HINT if position is trusted else f"{_HINT}; {self._forget_hint}"
+                raise KeyringRolledBack(f"{keys.seq} events, and {position.seq} were seen before", at=STREAM, hint=hint)
             known = next(iter(streams.read(STREAM, after=position.seq - 1)), None)
             if known is None or Digest.of(known.body).hex != position.head:
                 raise KeyringRewritten(f"event {position.seq} is another one than before", at=STREAM, hint=_HINT)

@@ -1,6 +1,7 @@
 """Releases a document: record a draft, review, sign, publish; withdraw it, deprecate or revoke it."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from contextplane import __version__
 from contextplane.app.packs.files import official_number
@@ -67,10 +68,10 @@ __all__ = [
     "previous_version",
     "publish",
     "record_draft",
+    "retire",
     "review",
     "run_gates",
     "sign",
-    "withdraw",
     "withdraw_draft",
 ]
 
@@ -145,8 +146,9 @@ def record_draft(
     # Only a report that passed is stored: no event names another.
     with session.write(signer, [artifact.data, data] if report.passed else [artifact.data]) as writer:
         state = writer.reader.artifact(artifact.digest)
-        if is_already_published(writer.reader.version(artifact.ref), artifact):
-            return ActResult(ref=artifact.ref, digest=artifact.digest, stage="published", report=report)
+        version = writer.reader.version(artifact.ref)
+        if is_already_published(version, artifact):
+            return ActResult(ref=artifact.ref, digest=artifact.digest, stage=version.stage, report=report)
         planned: list[PlannedChange] = []
         if state.stage in {"unknown", "withdrawn"}:
             change = Drafted(
@@ -185,12 +187,15 @@ def _read_candidate(
 ) -> tuple[ArtifactState, Candidate]:
     """Return a recorded artifact with its state.
 
-    The digest of a name comes from an index that is not signed. Therefore the bytes must say the same of themselves as
-    the target and the record.
+    What its record says, what its bytes say of themselves and what the target names must be the same.
     """
     state = reader.artifact(digest)
     if state.ref is None:
-        raise ArtifactUnknown("it is not recorded", at=str(digest), hint="'ctx lint FILE --record' records it")
+        raise ArtifactUnknown(
+            "it is not recorded",
+            at=str(digest),
+            hint="'ctx lint FILE --record' records it; 'ctx packs --drafts' lists drafts",
+        )
     artifact = session.artifact(digest)
     check_recorded(state, artifact)
     if target not in {str(digest), str(artifact.ref)}:
@@ -311,7 +316,7 @@ def withdraw_draft(session: RegistrySession, target: str, by: SignedBy) -> ActRe
 
 
 @retry_conflicts
-def withdraw(session: RegistrySession, ref: PackRef, how: Stage, by: SignedBy) -> ActResult:
+def retire(session: RegistrySession, ref: PackRef, how: Literal["deprecated", "revoked"], by: SignedBy) -> ActResult:
     """Deprecate or revoke a version. Neither can be undone; doing it again changes nothing."""
     with session.write(by.signer) as writer:
         version = writer.reader.version(ref)

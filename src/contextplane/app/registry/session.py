@@ -127,15 +127,16 @@ class RegistrySession:
         seen, _ = self.memory.load(), self.keys.keyring
         with self.platform.catalog.read() as view:
             keys, seen = self.keys.follow_seen(view.streams, seen)
-            opened = open_registry(
-                view,
-                keys,
-                self.keys.check,
-                origin=self.origin,
-                seen=seen,
-                root=self.memory.root,
-                voids=self.memory.voids,
-            )
+            with self.memory.name_file():
+                opened = open_registry(
+                    view,
+                    keys,
+                    self.keys.check,
+                    origin=self.origin,
+                    seen=seen,
+                    root=self.memory.root,
+                    voids=self.memory.voids,
+                )
             self.memory.save(opened.newest, opened.voids)
             self.newest = opened.newest
             with self._share_reader(opened.reader):
@@ -167,17 +168,18 @@ class RegistrySession:
                 for data in stored:
                     self.store(data)
                 keys, seen = self.keys.follow_seen(view.streams, seen)
-                writer = RegistryWriter(
-                    staged,
-                    keys=keys,
-                    check=self.keys.check,
-                    signer=signer,
-                    now=self.keys.clock,
-                    origin=self.origin,
-                    seen=seen,
-                    root=self.memory.root,
-                    voids=self.memory.voids,
-                )
+                with self.memory.name_file():
+                    writer = RegistryWriter(
+                        staged,
+                        keys=keys,
+                        check=self.keys.check,
+                        signer=signer,
+                        now=self.keys.clock,
+                        origin=self.origin,
+                        seen=seen,
+                        root=self.memory.root,
+                        voids=self.memory.voids,
+                    )
                 self.keys.behind = writer.behind
                 with self._share_reader(writer.reader):
                     yield writer
@@ -206,7 +208,11 @@ class RegistrySession:
             return Digest.parse(target)
         digests = self.drafts_of(PackRef.parse(target))
         if not digests:
-            raise ArtifactUnknown("it is not recorded", at=target, hint="'ctx lint FILE --record' records it")
+            raise ArtifactUnknown(
+                "it is not recorded",
+                at=target,
+                hint="'ctx lint FILE --record' records it; 'ctx packs --drafts' lists drafts",
+            )
         if len(digests) > 1:
             raise ArtifactAmbiguous(
                 f"{len(digests)} different drafts of it are known",

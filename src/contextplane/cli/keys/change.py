@@ -30,7 +30,7 @@ from contextplane.cli.parser import Usage
 from contextplane.model.keys import LOG, OWNER, WITNESS
 from contextplane.model.suggestion import closest_name
 
-__all__ = ["change_keys", "make_key", "make_standalone_key", "plan_change", "print_resigning"]
+__all__ = ["change_keys", "make_key", "make_standalone_key", "owner_role_notes", "plan_change", "print_resigning"]
 
 _TENANT = tenant_role("")
 _ENVIRONMENT = environment_role("")
@@ -51,8 +51,8 @@ def _owner_roles(roles: Iterable[str]) -> list[str]:
     return [role for role in roles if role not in ROLES and not role.startswith((_TENANT, _ENVIRONMENT))]
 
 
-def _owner_role_notes(roles: Iterable[str]) -> Iterator[str]:
-    """Yield a note for each of them: what it is good for, and the role that was perhaps meant."""
+def owner_role_notes(roles: Iterable[str]) -> Iterator[str]:
+    """Yield a note for each role that `ctx` itself does not ask for: its use, and what was perhaps meant."""
     for role in _owner_roles(roles):
         near = closest_name(role.lower(), ROLES, cutoff=_CLOSE)
         meant = f" Did you mean {near}?" if near else ""
@@ -98,7 +98,7 @@ def change_keys(key_store: KeyStore, args: Namespace, output: CommandOutput) -> 
     by = f"signed by {key_label(signer.public_key.key_id, names)}"
     for line in (*_change_lines(args, key_label(key_id, names), key_id, keyring), *_threshold_lines(args, keyring)):
         output.line(f"{line}, {by}.")
-    for line in _owner_role_notes(args.role or ()):
+    for line in owner_role_notes(args.role or ()):
         output.line(line)
     if args.what == "trust" and key_id:
         if not _may_write(key_id, keyring):

@@ -15,6 +15,7 @@ from contextplane.app.registry.audit import (
     prove_consistency,
     prove_inclusion,
     read_checkpoint,
+    reject_existing,
     renew_checkpoint,
     write_checkpoint,
     write_proof,
@@ -78,8 +79,10 @@ def _load_version(session: RegistrySession, ref: PackRef) -> tuple[ResolvedDocum
 
 
 def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput) -> int:
+    if args.output is not None:
+        reject_existing(args.output)
     bar = Bar(output, log_length(session))
-    audit = audit_registry(session, bar.step, None if args.since is None else read_checkpoint(args.since))
+    audit = _audit_since(session, args.since, bar) if args.since is not None else audit_registry(session, bar.step)
     bar.clear()
     fresh = None
     if args.sign and audit.signable:
@@ -115,6 +118,16 @@ def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput
     return OK if fresh is not None and is_whole else STATUS_OF[answer]
 
 
+def _audit_since(session: RegistrySession, path: str, bar: Bar) -> AuditResult:
+    """Verify what came since the checkpoint in a file, which is the place of what is wrong with it."""
+    kept = read_checkpoint(path)
+    try:
+        return audit_registry(session, bar.step, kept)
+    except ContextPlaneError as error:
+        error.at = error.at or path
+        raise
+
+
 def _answer(audit: AuditResult) -> str:
     return "void" if len(audit.problems) > len(audit.damage) else "verified"
 
@@ -145,6 +158,10 @@ def _print_audit(
     if audit.since is not None:
         before = f"its first {audit.since.size:,} entries, of {audit.since.time} and before"
         output.line(f"Not checked: {before}, except in streams that have new events")
+    if audit.is_first_format and audit.entries:
+        sealed = "was sealed now: a program of an earlier release cannot read the store any more"
+        unsealed = "is only read until an owner seals it: ctx verify --registry --sign --key OWNER"
+        output.line(f"Format:     the first, which {unsealed if fresh is None else sealed}")
     if audit.by_revoked:
         output.line(f"            {quantity(audit.by_revoked, 'event')} by keys that are revoked from before that time")
     checkpoint = fresh or audit.newest

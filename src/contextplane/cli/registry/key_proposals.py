@@ -25,7 +25,7 @@ from contextplane.app.registry.proposals import (
     write_proposal_file,
 )
 from contextplane.cli.exit import OK
-from contextplane.cli.keys.change import plan_change, print_resigning
+from contextplane.cli.keys.change import owner_role_notes, plan_change, print_resigning
 from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, format_second, quantity
 from contextplane.cli.registry.confirmation import confirm, print_lines
@@ -128,7 +128,8 @@ def _change_text(change: Change, names: Mapping[str, str]) -> str:  # noqa: PLR0
         case OwnerThreshold():
             return f"{quantity(change.threshold, 'owner')} must agree to a change of the keyring"
         case WitnessThreshold():
-            return f"{change.witnesses} witnesses must cosign the newest checkpoint"
+            number = "1 witness" if change.witnesses == 1 else f"{change.witnesses} witnesses"
+            return f"{number} must cosign the newest checkpoint"
         case _:
             return "seal the store in the present format"
 
@@ -140,6 +141,7 @@ def _detail_lines(change: Change, before: TrustedKeys) -> Iterator[str]:
         if issuer is None:
             yield f"issuer      {clean(change.issuer)}, which has no key yet"
         yield f"roles       {_roles_text(change.roles)}{_roles_before(known, change.roles)}"
+        yield from (f"            {note}" for note in owner_role_notes(change.roles))
         yield f"valid       {_validity_text(change.valid_from, change.valid_until)}"
     elif isinstance(change, KeyRotation):
         for issuer in before.issuers:

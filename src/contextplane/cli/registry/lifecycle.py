@@ -21,7 +21,7 @@ from contextplane.cli.registry.session import (
     registry_session,
 )
 
-__all__ = ["add_arguments", "record_file", "withdraw"]
+__all__ = ["add_arguments", "record_file", "retire"]
 
 _ALONE = ("overlay", "against", "sarif", "strict")
 
@@ -73,8 +73,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_signing(parser)
 
 
-def withdraw(args: Namespace, output: CommandOutput, how: Literal["deprecated", "revoked"]) -> int:
-    """Withdraw a published version. If environments pin it, name them and ask first."""
+def retire(args: Namespace, output: CommandOutput, how: Literal["deprecated", "revoked"]) -> int:
+    """Deprecate or revoke a published version. If environments pin it, name them and ask first."""
     from contextplane.app.registry import release
     from contextplane.app.registry.preview import preview_version
     from contextplane.cli.registry.render import note_still_pinned, print_act
@@ -86,7 +86,7 @@ def withdraw(args: Namespace, output: CommandOutput, how: Literal["deprecated", 
         loss = f"pinned in   {', '.join(map(clean, environments))}: new runs there are refused until another is pinned"
         lines = tuple(version_lines(preview, names))
         unshown = confirm(question, (*lines, loss), args, output) if environments else show(lines, output)
-        result = release.withdraw(session, preview.ref, how, act_signer(session, args))
+        result = release.retire(session, preview.ref, how, act_signer(session, args))
     print_lines(unshown, output)
     print_act(result, output, preview=version_json(preview, names))
     note_still_pinned(environments, result.ref, output)

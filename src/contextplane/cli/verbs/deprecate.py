@@ -13,10 +13,10 @@ Examples:
 from argparse import Namespace
 
 from contextplane.cli.output import CommandOutput
-from contextplane.cli.registry.lifecycle import add_arguments, withdraw
+from contextplane.cli.registry.lifecycle import add_arguments, retire
 
 __all__ = ["add_arguments", "run"]
 
 
 def run(args: Namespace, output: CommandOutput) -> int:
-    return withdraw(args, output, "deprecated")
+    return retire(args, output, "deprecated")

@@ -4,8 +4,9 @@ Each version is listed with its state, its pins and its aliases. ID lists the ve
 unpublished drafts instead: their digests, their states and the approvals that are missing.
 
 "pinned, not served" means that an environment pins the version and no new run gets it there, with the code of the
-refusal. A version that cannot be read is listed with its problem. The exit status is that of the first problem. A
-deprecation or a revocation is a decision, and no problem.
+refusal. It is about the version: the age of the registry and its witnesses are not looked at. A version that cannot be
+read is listed with its problem. The exit status is that of the first problem. A deprecation or a revocation is a
+decision, and no problem.
 
 Versions of other stores ('ctx import', 'ctx pull') follow, with the store that they are from and the day up to which
 they are known.
