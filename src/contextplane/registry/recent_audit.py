@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.model.json.canonical import canonical
-from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
 from contextplane.registry.audit import (
@@ -153,7 +152,7 @@ def find_checkpoint(streams: StreamsView, checkpoint: Checkpoint) -> int | None:
             other = _checkpoint_after(streams, middle)
             if other == checkpoint:
                 return middle + 1
-            if other is not None and _height(other) < _height(checkpoint):
+            if other is not None and other.height < checkpoint.height:
                 low = middle + 1
             else:
                 high = middle
@@ -165,11 +164,7 @@ def _checkpoint_after(streams: StreamsView, number: int) -> Checkpoint | None:
     if stored is None:
         return None
     note, _ = REGISTRY_LOG.read_note(stored.body)
-    return Checkpoint.parse(note.decode().rpartition("\n\n")[0] + "\n")
-
-
-def _height(checkpoint: Checkpoint) -> tuple[int, Timestamp]:
-    return checkpoint.size, checkpoint.time or NO_TIME
+    return Checkpoint.parse_note(note.decode())
 
 
 class RecentTrees:

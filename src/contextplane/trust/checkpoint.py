@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.keys import PublicKey
-from contextplane.model.timestamp import InvalidTimestamp, Timestamp
+from contextplane.model.timestamp import NO_TIME, InvalidTimestamp, Timestamp
 from contextplane.model.value import Value
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.trust.dsse import Base64Refused, decode_base64, encode_base64
@@ -213,6 +213,16 @@ class Checkpoint(Value, frozen=True):
         heads = "" if self.heads is None else f"{_HEADS}{encode_base64(self.heads)}\n"
         keyring = "" if self.keyring is None else f"{_KEYRING}{self.keyring.seq} {self.keyring.head}\n"
         return f"{self.origin}\n{self.size}\n{encode_base64(self.root)}\n{time}{heads}{keyring}"
+
+    @property
+    def height(self) -> tuple[int, Timestamp]:
+        """What a later checkpoint of the same log has more of: entries, or else time."""
+        return self.size, self.time or NO_TIME
+
+    @classmethod
+    def parse_note(cls, note: str) -> "Checkpoint":
+        """Read the text of a signed note. Its signatures are not looked at."""
+        return cls.parse(note.rpartition("\n\n")[0] + "\n")
 
     @classmethod
     def parse(cls, text: str) -> "Checkpoint":

@@ -154,7 +154,7 @@ def believed_checkpoint(note: bytes, keys: TrustedKeys, check: SignatureCheck) -
     That is so if its signer is revoked from before it. The log that the client saw stays the one that every later log
     must continue.
     """
-    checkpoint = Checkpoint.parse(note.decode().rpartition("\n\n")[0] + "\n")
+    checkpoint = Checkpoint.parse_note(note.decode())
     if checkpoint.time is None:
         return checkpoint
     void = revoked_keys(keys, checkpoint.time)
@@ -314,7 +314,7 @@ class MerkleLog(Value, frozen=True):
             note = msgspec.json.decode(body, type=str)
         except (msgspec.DecodeError, UnicodeError) as error:
             raise CheckpointInvalid("not a note", at=self.checkpoints, hint=self.restore_hint) from error
-        return note.encode(), Checkpoint.parse(note.rpartition("\n\n")[0] + "\n")
+        return note.encode(), Checkpoint.parse_note(note)
 
     def append_entries(  # noqa: PLR0913  what a checkpoint says
         self,

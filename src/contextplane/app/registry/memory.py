@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from contextplane.adapters.files.client_state import ClientState, StoreMemory
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.ids import Digest
-from contextplane.model.timestamp import NO_TIME, Timestamp
+from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.registry.log import LogChanges
@@ -73,7 +73,7 @@ class RegistryMemory:
         if not memory.note:
             return None
         try:
-            return Checkpoint.parse(memory.note.rpartition("\n\n")[0] + "\n")
+            return Checkpoint.parse_note(memory.note)
         except ContextPlaneError as error:
             raise RegistryMemoryInvalid(
                 "it was changed", at=self._state.path, hint="remove it to trust the catalog as it is"
@@ -117,8 +117,8 @@ class RegistryMemory:
             return
 
         def is_news(memory: StoreMemory) -> bool:
-            saved = Checkpoint.parse(memory.note.rpartition("\n\n")[0] + "\n") if memory.note else None
-            if saved is None or _height(saved) < _height(verified.checkpoint):
+            saved = Checkpoint.parse_note(memory.note) if memory.note else None
+            if saved is None or saved.height < verified.checkpoint.height:
                 return True
             return memory.note == verified.note.decode() and memory.voids is None and voids is not None
 
@@ -197,10 +197,6 @@ class RegistryMemory:
                 hint=f"if you put it there, remove {self._state.path}",
             )
         return memory
-
-
-def _height(checkpoint: Checkpoint) -> tuple[int, Timestamp]:
-    return checkpoint.size, checkpoint.time or NO_TIME
 
 
 class RegistryResigner:
