@@ -9,6 +9,10 @@
 An event that the log has is void if it fails one of the steps 1 to 6 or 8: readers pass over it (`VoidEvent`). If the
 log does not have it, someone changed the catalog, and it is refused.
 
+Reading from the last event on (`last`, `history_reversed`) skips most of step 6, because the state before an event is
+not known: whether the pins that an event carries follow from those before it, only `state`, `history` and audits check.
+It is for subjects whose rights do not depend on their state: pins and environments.
+
 An event whose key was revoked later, from a time before the event, is still read and marked (`Actor.revoked`): each
 fold decides what it is still good for.
 """
