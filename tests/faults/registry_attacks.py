@@ -1029,9 +1029,12 @@ STORE = (
         (keep_copy,),
         (lambda scene: Forger(scene.team, "author").append_copy(PIN_STREAM, "pinned", b"{}"), cut(PIN_STREAM)),
         (
-            *refuse((*READS, PIN), CUT),
+            *refuse((COMPILE, PACKS, SHOW, PIN, f"pub: deprecate {BEFORE} --reason old"), CUT),
+            succeeds(VERIFY),  # other streams can be read
+            somebody_reads(VERIFY, who="newcomer"),
             finds_damage(AUDIT),
             put_copy_back,
+            somebody_reads(*READS, who="newcomer"),
             *(succeeds(step) for step in (*READS, PIN, "root: verify --registry --sign")),
         ),
     ),

@@ -3,10 +3,11 @@
     1  the log of the newest checkpoint begins with the log of the seen one            trust/checkpoint.py
     2  the entries since are those of the newest log: their hashes lead to its root    entries_since
     3  the signed ends of streams are the seen ones with these entries, no others      prove_heads
-    4  the events of these entries are there                                           _refuse_missing_events
+    4  the events of these entries are there                                           _missing_event
 
 A client remembers what it accepts, and never goes back. If the signer of a checkpoint keeps the event of an entry back,
-no copy of the registry has the event, and it could never be read or signed again. So a client refuses it before.
+no copy of the registry has the event. So a client that misses an event remembers nothing, and acts on nothing, until
+the store is restored. Other streams can still be read.
 
 For a client that looks for the first time the entries since are all entries, and the ends before them are none. So a
 signer of checkpoints cannot leave an event out of the ends, not even for newcomers.
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 _HINT = "an entry of the log was left out of the ends of streams; see 'ctx verify --registry', and restore a copy"
+_MISSING_HINT = "it was deleted, or who signed the log keeps it back; see 'ctx verify --registry', and restore a copy"
 _HEX_LENGTH = 64
 _MOST_SEQ = 2**53 - 1
 
@@ -62,10 +64,14 @@ class HeadsRewritten(ContextPlaneError):
 
 
 class ProvedEnds(NamedTuple):
-    """The proved ends of all streams, and the number of void entries in the log that leads to them."""
+    """The proved ends of all streams, and the number of void entries in the log that leads to them.
+
+    `missing`: the error for an event that the log names, and that is not there; None if all are.
+    """
 
     heads: StreamHeads
     voids: int
+    missing: StreamCut | None = None
 
 
 def check_continuity(
@@ -90,8 +96,7 @@ def check_continuity(
         entries = entries_since(streams, seen.size, seen.root, newest.checkpoint)
         counting = prove_heads(nodes, seen.heads or EMPTY_ROOT, newest.heads, entries)
         if counting is not None:
-            _refuse_missing_events(streams, counting)
-            return ProvedEnds(StreamHeads(nodes, newest.heads), voids)
+            return ProvedEnds(StreamHeads(nodes, newest.heads), voids, _missing_event(streams, counting))
     return _prove_all(streams, nodes, newest, 0 if seen is None else seen.size)
 
 
@@ -197,8 +202,8 @@ def prove_heads(
     return [entry for chain in listed.values() for entry in chain] if tree.root == old else None
 
 
-def _refuse_missing_events(streams: StreamsView, entries: Iterable[LogEntry]) -> None:
-    """Refuse entries of the log whose events are not there. Those of a stream follow each other."""
+def _missing_event(streams: StreamsView, entries: Iterable[LogEntry]) -> StreamCut | None:
+    """The error for an entry of the log whose event is not there. Those of a stream follow each other."""
     listed: dict[str, list[LogEntry]] = {}
     for entry in entries:
         listed.setdefault(entry.stream, []).append(entry)
@@ -208,7 +213,8 @@ def _refuse_missing_events(streams: StreamsView, entries: Iterable[LogEntry]) ->
         if there[: len(named)] != named:
             missing = next(place for place, pair in enumerate(zip_longest(named, there), 1) if pair[0] != pair[1])
             why = "the log names this event, and it is not there"
-            raise StreamCut(why, at=f"{stream}@{before + missing}", hint=_HINT)
+            return StreamCut(why, at=f"{stream}@{before + missing}", hint=_MISSING_HINT)
+    return None
 
 
 def _is_chain(entries: Sequence[LogEntry]) -> bool:
@@ -233,10 +239,9 @@ def _prove_all(streams: StreamsView, nodes: HeadNodesView, newest: VerifiedCheck
     root = first_format_root(ends) if newest.is_first_format else root_over(ends)
     if root != newest.heads:
         raise HeadsRewritten("the signed ends of streams are not those of the log", at=CHECKPOINTS, hint=_HINT)
-    if seen:
-        _refuse_missing_events(streams, [entry for index, entry in counting.items() if index >= seen])
+    missing = _missing_event(streams, (entry for index, entry in counting.items() if index >= seen))
     heads = MappedHeads(ends) if newest.is_first_format else StreamHeads(nodes, newest.heads)
-    return ProvedEnds(heads, len(entries) - len(counting))
+    return ProvedEnds(heads, len(entries) - len(counting), missing)
 
 
 def follow_entries(entries: Iterable[LogEntry | None]) -> tuple[dict[str, StreamHead], dict[int, LogEntry]]:

@@ -9,6 +9,7 @@
 
 from typing import Protocol
 
+from contextplane.errors import ContextPlaneError
 from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck
@@ -37,12 +38,14 @@ class RegistryView(Protocol):
 class OpenRegistry(Value, frozen=True):
     """A reader, and the newest checkpoint that it reads by; None while nothing was ever written.
 
-    `voids`: the number of void entries in the log.
+    `voids`: the number of void entries in the log. `missing`: the error for an event that the log names and that is not
+    there; a client remembers nothing and acts on nothing before that is mended.
     """
 
     reader: RegistryReader
     newest: VerifiedCheckpoint | None
     voids: int = 0
+    missing: ContextPlaneError | None = None
 
 
 def open_registry(  # noqa: PLR0913  what a client knows
@@ -71,4 +74,4 @@ def open_registry(  # noqa: PLR0913  what a client knows
     ends = check_continuity(view.streams, view.marks, newest, seen or root, None if seen is None else voids)
     log = None if newest is None else newest.checkpoint
     reader = RegistryReader(view.streams, keyrings, check, ends.heads, log=log, has_voids=ends.voids > 0)
-    return OpenRegistry(reader=reader, newest=newest, voids=ends.voids)
+    return OpenRegistry(reader=reader, newest=newest, voids=ends.voids, missing=ends.missing)

@@ -151,7 +151,9 @@ def resign_after_keyring_change(  # noqa: PLR0913  what an act consists of
     newest = REGISTRY_LOG.verify_checkpoint(changes.streams, keyrings, check, origin)
     REGISTRY_LOG.check_keyring(newest, before)
     # (3) it continues what the client saw
-    check_continuity(changes.streams, changes.marks, newest, seen)
+    missing = check_continuity(changes.streams, changes.marks, newest, seen).missing
+    if missing is not None:
+        raise missing
     # (4) signed by the signer of the change, if that key may still do so
     at = next_event_time(now, after.as_of if newest is None else max(after.as_of, newest.time))
     refuse_log_signer(signer, keyrings, at)

@@ -282,7 +282,7 @@ class _Resolver(Value, frozen=True):
                 at=CHECKPOINTS,
                 hint="set the clock; if it is right, another was ahead: docs/registry.md, 'When a clock was wrong'",
             )
-        if age > max_age:
+        if age > max_age or not max_age:  # an age of nothing allows nothing, not even within a second
             raise RegistryFrozen(
                 f"the newest checkpoint is of {newest.time}, {age} seconds ago, and {max_age} are allowed",
                 at=CHECKPOINTS,

@@ -161,6 +161,8 @@ class RegistryWriter:
         refuse_unsealed(keys)
         # A registry that a reader would refuse is refused before anything is read from it.
         opened = open_registry(changes, keys, check, origin=origin, seen=seen, root=root, voids=voids)
+        if opened.missing is not None:
+            raise opened.missing
         self.changes = changes
         self.newest, self.voids = opened.newest, opened.voids
         """The newest checkpoint: before `append` the one that was there, after it the one that it signed."""

@@ -86,7 +86,7 @@ def _export_published(
             root=session.memory.root,
             voids=session.memory.voids,
         )
-        session.memory.save(opened.newest, opened.voids)
+        session.memory.remember(opened)
         newest = opened.newest
         if newest is None:
             raise VersionUnknown("nothing is published here", at=str(ref), hint="'ctx packs' lists what is published")

@@ -22,6 +22,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
 from contextplane.registry.log import LogChanges
+from contextplane.registry.open import OpenRegistry
 from contextplane.registry.resign import resign_after_keyring_change
 from contextplane.trust.checkpoint import Checkpoint, KeyringPosition, LogRolledBack
 from contextplane.trust.keyring import TrustedKeys
@@ -107,6 +108,11 @@ class RegistryMemory:
     def voids(self) -> int | None:
         """The number of void entries in the log that was loaded last; None if it is not known."""
         return self._voids
+
+    def remember(self, opened: OpenRegistry) -> None:
+        """Save the checkpoint of a registry that was opened, unless an event of its log is missing."""
+        if opened.missing is None:
+            self.save(opened.newest, opened.voids)
 
     def save(self, verified: VerifiedCheckpoint | None, voids: int | None = None) -> None:
         """Save a checkpoint that is consistent with the loaded one. A lower one changes nothing.

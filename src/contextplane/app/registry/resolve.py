@@ -102,6 +102,6 @@ def _open_snapshot(session: RegistrySession) -> Iterator[tuple[CatalogSnapshot, 
             root=session.memory.root,
             voids=session.memory.voids,
         )
-        session.memory.save(opened.newest, opened.voids)
+        session.memory.remember(opened)
         trust_context = TrustContext(keyring=keys, check=check, now=session.keys.clock)
         yield CatalogSnapshot(opened, session.platform.objects.get), trust_context, seen

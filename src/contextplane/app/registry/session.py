@@ -137,7 +137,7 @@ class RegistrySession:
                     root=self.memory.root,
                     voids=self.memory.voids,
                 )
-            self.memory.save(opened.newest, opened.voids)
+            self.memory.remember(opened)
             self.newest = opened.newest
             with self._share_reader(opened.reader):
                 yield opened.reader

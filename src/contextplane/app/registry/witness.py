@@ -63,6 +63,8 @@ def witness_checkpoint(session: RegistrySession, signer: Signer) -> WitnessResul
             root=session.memory.root,
             voids=session.memory.voids,
         )
+        if opened.missing is not None:
+            raise opened.missing
         newest = opened.newest
         if newest is None:
             raise RegistryEmpty("nothing was ever written to it", at=LOG)
