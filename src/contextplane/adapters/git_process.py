@@ -98,20 +98,17 @@ class GitProcess:
         if output is None:
             return None
         keys = [os.fsdecode(key) for key in output.split(b"\0") if key]
-        drivers = dict.fromkeys(key[: key.rindex(".")] for key in keys)
-        if any("=" in driver for driver in drivers):
-            return None  # such a name cannot be set by an option
+        drivers = dict.fromkeys(key.rpartition(".")[0] for key in keys)
+        if any("=" in driver or not driver.startswith("filter") for driver in drivers):
+            return None  # such a name cannot be set by an option, or is none
         off = ((f"{driver}.clean=", f"{driver}.process=", f"{driver}.required=false") for driver in drivers)
         return tuple(part for settings in off for setting in settings for part in ("-c", setting))
 
     def _differs(self, meta: bytes, path: bytes) -> bool:
         """Whether a file has other content than the blob of an entry that may be modified."""
-        _, _, old, new, status = (meta.split(b" ") + [b""] * 5)[:5]
-        if status != b"M" or new.strip(b"0"):
+        old_mode, new_mode, old, new, status = (meta.split(b" ") + [b""] * 5)[:5]
+        if status != b"M" or new.strip(b"0") or old_mode.lstrip(b":") != new_mode:
             return True  # added, removed, staged, or of another kind
-        old_mode, new_mode = meta.split(b" ")[:2]
-        if old_mode.lstrip(b":") != new_mode:
-            return True
         data = _file_bytes(os.path.join(os.fsencode(self._root), path))
         if data is None:
             return True
