@@ -9,6 +9,7 @@ from contextplane.model.timestamp import Timestamp
 from contextplane.registry.events import (
     Change,
     Deprecated,
+    DraftListed,
     EnvironmentOpened,
     NameClaimed,
     Pin,
@@ -233,6 +234,12 @@ VOID_ATTACKS = (
         "K(security)",
         (append("sec", environment_stream("prod"), EnvironmentOpened()),),
         MISSING,
+    ),
+    void(
+        "a key without a right puts a draft into the stream of a protected environment",
+        "K(log)",
+        (append("author", environment_stream("prod"), DraftListed(digest=DIGEST)),),
+        "registry_event_invalid",
     ),
     void(
         "an operator of another tenant pins production by a version of their own",
