@@ -133,7 +133,7 @@ def _check_claim(verified: VerifiedEvent, keyrings: "KeyringHistory") -> None:
     if issuer is None or all(tenant_role(change.tenant) not in key.roles for key in issuer.keys):
         raise ActorNotAllowed(
             f"no key of {change.issuer} has the role {tenant_role(change.tenant)}",
-            hint="'ctx keys list' shows who may; 'ctx keys trust --role' gives a role",
+            hint="'ctx keys list' shows who may; an owner gives roles: ctx keys trust NAME --issuer ISSUER --role ...",
             details={"key_id": verified.by.key_id, "change": "name_claimed", "tenant": change.tenant},
         )
 
