@@ -5,9 +5,11 @@ what was there before, an audit names the deed, everybody with a right still act
 """
 
 from contextplane.model.ids import Digest
+from contextplane.model.timestamp import Timestamp
 from contextplane.registry.events import (
     Change,
     Deprecated,
+    DraftListed,
     EnvironmentOpened,
     NameClaimed,
     Pin,
@@ -19,13 +21,17 @@ from contextplane.registry.events import (
     Withdrawn,
 )
 from contextplane.registry.streams import environment_stream, names_stream
+from contextplane.trust.clock import next_event_time
 from tests.faults.registry_attacks import (
     AUDIT,
     BEFORE,
     COMPILE,
+    COMPILE_BEFORE,
     NEXT,
     OTHER_ISSUER,
+    OWNERS,
     PIN_STREAM,
+    PINNED,
     READS,
     SIGNED_NEXT,
     VERSION_STREAM,
@@ -35,7 +41,11 @@ from tests.faults.registry_attacks import (
     Step,
     forget,
     note_answer,
+    note_time,
+    owners_revoke,
+    record,
     refuses,
+    revokes_from_noted_time,
     same,
     somebody_reads,
     succeeds,
@@ -117,6 +127,21 @@ def pin_of(name: str, number: str, by: str, *, named: str = PACK_ID) -> Pinned:
     return Pinned(kind="context_pack", id=named, version=number, digest=DIGEST, pins=Pins(base=pin))
 
 
+def pin_with_earlier_time(person: str) -> Step:
+    """Pin a version in production by a stolen key, with a time right after the last change of the keyring."""
+
+    def step(scene: Scene) -> None:
+        last = Timestamp.parse(scene.team.answer(": keys list")["as_of"])
+        at, key_id = next_event_time(last, last), key_of(person).public_key.key_id
+        number, digest = BEFORE.rpartition("@")[2], scene.team.answer(f": show {BEFORE}")["digest"]
+        entry = scene.rows.ask("SELECT max(seq) FROM event WHERE stream = ?", "registry/log")[0][0]
+        pin = Pin(id=PACK_ID, version=number, digest=digest, kind="context_pack", entry=entry, at=str(at), by=key_id)
+        change = Pinned(kind="context_pack", id=PACK_ID, version=number, digest=digest, pins=Pins(base=pin))
+        Forger(scene.team, person).append_event(PIN_STREAM, change, at, hidden=True)
+
+    return step
+
+
 def release(number: str) -> Check:
     return lambda scene: _assert_released(scene, number)
 
@@ -162,6 +187,34 @@ OWN_VERSION: tuple[Step, ...] = (
 )
 MISSING, INVALID = "registry_role_missing", "registry_event_invalid"
 UNKNOWN = frozenset({"version_not_found"})
+DOUBTFUL = frozenset({"pin_doubtful"})
+IN_STAGING = COMPILE_BEFORE.replace("prod", "staging")
+
+
+def backdated(name: str, revoked: Check, *, story: tuple[Step, ...] = (), later: tuple[Step, ...] = ()) -> Attack:
+    """A thief pins with an earlier time. The owner revokes from the time of the theft, and nothing of it is left.
+
+    `later`: what honest people do before the theft is known. What the holder of the key pinned before it stays.
+    """
+    checks = (
+        refuses(COMPILE_BEFORE, DOUBTFUL),
+        same(IN_STAGING),
+        somebody_reads(IN_STAGING, AUDIT),
+        lambda scene: refuses(COMPILE_BEFORE, DOUBTFUL)(Scene(scene.team.newcomer("somebody.state"))),
+        succeeds(f"new: pin prod {PINNED}"),
+        succeeds(COMPILE),
+        succeeds(AUDIT),
+    )
+    return Attack(
+        name,
+        "K(operator), stolen",
+        (trust("new", "operator", LOG_ROLE), *story, f"ops: pin staging {BEFORE}", note_answer(IN_STAGING), note_time),
+        (pin_with_earlier_time("ops"), *later),
+        (succeeds(COMPILE_BEFORE), revoked, succeeds(SIGN), *checks),
+    )
+
+
+HONEST_ACT: tuple[Step, ...] = (record("draft", "1.2.0", NARROWER),)
 
 VOID_ATTACKS = (
     void(
@@ -181,6 +234,12 @@ VOID_ATTACKS = (
         "K(security)",
         (append("sec", environment_stream("prod"), EnvironmentOpened()),),
         MISSING,
+    ),
+    void(
+        "a key without a right puts a draft into the stream of a protected environment",
+        "K(log)",
+        (append("author", environment_stream("prod"), DraftListed(digest=DIGEST)),),
+        "registry_event_invalid",
     ),
     void(
         "an operator of another tenant pins production by a version of their own",
@@ -306,5 +365,17 @@ VOID_ATTACKS = (
         MISSING,
         story=SIGNED_NEXT,
         acts=(f"pub: publish {NEXT}",),
+    ),
+    backdated("a stolen key pins with an earlier time", revokes_from_noted_time("ops")),
+    backdated(
+        "a stolen key pins with an earlier time, and others act afterwards",
+        revokes_from_noted_time("ops"),
+        later=HONEST_ACT,
+    ),
+    backdated(
+        "a stolen key pins with an earlier time, and several owners revoke it",
+        owners_revoke("ops"),
+        story=OWNERS,
+        later=HONEST_ACT,
     ),
 )

@@ -314,6 +314,7 @@ def test_a_hostile_repository_runs_nothing_and_changes_nothing(repository: Place
         "diff.external": str(trap),
         "filter.evil.clean": str(trap),
         "filter.evil.process": str(trap),
+        "filter.other.one.clean": str(trap),
         "diff.evil.textconv": str(trap),
         "diff.evil.command": str(trap),
         "log.showSignature": "true",
@@ -326,6 +327,7 @@ def test_a_hostile_repository_runs_nothing_and_changes_nothing(repository: Place
     sprung.unlink(missing_ok=True)
     index = (repository.folder / ".git" / "index").read_bytes()
     os.utime(repository.folder / "lib" / "login.py", (1, 1))
+    os.utime(repository.folder / ".git" / "index", (1, 1))  # so that git compares the contents of all files
     (tmp_path / "elsewhere").mkdir()
     hostile = {
         "GIT_DIR": str(tmp_path / "elsewhere"),

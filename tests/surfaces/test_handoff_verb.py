@@ -178,7 +178,7 @@ def test_the_log_tells_everything_also_of_a_deleted_pack_until_it_is_collected(p
     assert answer["deleted_at"]
     lines = place.ctx("handoff", "log", pack.id).out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["@1", "@2", "@3"]
-    assert lines[1].endswith("frozen")
+    assert "  frozen  " in lines[1]
     assert lines[3].endswith("deleted at revision 3")
     assert place.ctx("handoff", "show", f"{pack.id}@2").status == 0
     assert "Deleted:" in place.ctx("handoff", "show", f"{pack.id}@2").out

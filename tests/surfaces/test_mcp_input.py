@@ -37,7 +37,7 @@ def test_a_pack_is_written_listed_got_and_deleted(tmp_path: Path) -> None:
         for identity in ({"id": pack["id"]}, {"name": "login-bug"}, {"name": pack["id"]}, {"id": "login-bug"}):
             got = agent.does("get", **identity)
             assert {key: got[key] for key in pack} == pack
-            assert (got["freshness_state"], got["ttl_remaining"]) == ("fresh", "23h")
+            assert (got["freshness_state"], got["ttl_remaining"]) == ("fresh", "6d")
         assert agent.does("delete", name="login-bug") == {"id": pack["id"], "deleted": True}
         assert agent.does("delete", id=pack["id"]) == {"id": pack["id"], "deleted": False}
         assert agent.fails("input", action="get", id=pack["id"])["code"] == "not_found"

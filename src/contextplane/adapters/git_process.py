@@ -80,23 +80,35 @@ class GitProcess:
     def is_dirty(self) -> bool | None:
         """Whether a tracked file differs from the commit; None if that is unknown. New files do not count.
 
-        Git compares sizes and times only, because comparing contents may run a filter. Files that it takes for
-        modified are compared here.
+        Git compares sizes and times, and contents where these do not decide. That would run the filters of the
+        repository, so all of them are switched off. Files that git takes for modified are compared here.
         """
-        output = self._run("diff-index", *_DIFF, "--no-renames", "HEAD", "--")
+        filters = self._filter_options()
+        if filters is None:
+            return None
+        output = self._run("diff-index", *_DIFF, "--no-renames", "HEAD", "--", options=filters)
         if output is None:
             return None
         entries = list(_pairs(output))
         return len(entries) > _MOST_COMPARED or any(self._differs(meta, path) for meta, path in entries)
 
+    def _filter_options(self) -> tuple[str, ...] | None:
+        """Return the options that switch every filter off; None if git does not say which there are."""
+        output = self._run("config", "--null", "--name-only", "--get-regexp", r"^filter\..*", ok=(0, 1))
+        if output is None:
+            return None
+        keys = [os.fsdecode(key) for key in output.split(b"\0") if key]
+        drivers = dict.fromkeys(key.rpartition(".")[0] for key in keys)
+        if any("=" in driver or not driver.startswith("filter") for driver in drivers):
+            return None  # such a name cannot be set by an option, or is none
+        off = ((f"{driver}.clean=", f"{driver}.process=", f"{driver}.required=false") for driver in drivers)
+        return tuple(part for settings in off for setting in settings for part in ("-c", setting))
+
     def _differs(self, meta: bytes, path: bytes) -> bool:
         """Whether a file has other content than the blob of an entry that may be modified."""
-        _, _, old, new, status = (meta.split(b" ") + [b""] * 5)[:5]
-        if status != b"M" or new.strip(b"0"):
+        old_mode, new_mode, old, new, status = (meta.split(b" ") + [b""] * 5)[:5]
+        if status != b"M" or new.strip(b"0") or old_mode.lstrip(b":") != new_mode:
             return True  # added, removed, staged, or of another kind
-        old_mode, new_mode = meta.split(b" ")[:2]
-        if old_mode.lstrip(b":") != new_mode:
-            return True
         data = _file_bytes(os.path.join(os.fsencode(self._root), path))
         if data is None:
             return True
@@ -119,14 +131,14 @@ class GitProcess:
         output = self._run("diff-tree", *names, *_DIFF, commit.decode("ascii"), "--")
         return dict(_renames(output or b"")).get(path)
 
-    def _run(self, *arguments: str) -> bytes | None:
+    def _run(self, *arguments: str, options: tuple[str, ...] = (), ok: tuple[int, ...] = (0,)) -> bytes | None:
         """Return what git prints; None if it fails, prints too much, or takes too long."""
         if self._program is None or self._seconds_left <= 0:
             return None
         begun = time.monotonic()
         try:
             process = subprocess.Popen(  # noqa: S603  git, found in PATH, with arguments of our own
-                [self._program, *_OPTIONS, *arguments],
+                [self._program, *_OPTIONS, *options, *arguments],
                 cwd=self._root,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
@@ -140,7 +152,7 @@ class GitProcess:
             if output is None:
                 process.kill()
         self._seconds_left -= time.monotonic() - begun
-        return output if process.returncode == 0 else None
+        return output if process.returncode in ok else None
 
 
 def _read_output(fd: int, deadline: float) -> bytes | None:

@@ -51,6 +51,7 @@ READ_ONLY = (
     "validated_only",
     "moved_refs",
     "unanchored_refs",
+    "provenance",
 )
 """The fields that `get`, `write` and `ttl` add to a document; `write` ignores them."""
 

@@ -8,13 +8,15 @@ ref.
 from collections.abc import Callable, Iterator
 from typing import Literal
 
+from msgspec import UNSET, to_builtins
+
 from contextplane.handoff.finalize import verdict
 from contextplane.handoff.freshness import PackFreshness, freshness
 from contextplane.handoff.markdown import block, code_block, fenced_block, one_line
 from contextplane.handoff.page import PageQuery
 from contextplane.handoff.source import LocatedRef
 from contextplane.handoff.summary import signals
-from contextplane.model.handoff import Diagram, HandoffPack, LineRange, Ref, Section
+from contextplane.model.handoff import Diagram, HandoffPack, HandoffProvenance, LineRange, Ref, Section
 from contextplane.model.json.canonical import Json
 from contextplane.model.timestamp import Timestamp
 from contextplane.model.value import Value
@@ -316,6 +318,8 @@ def _legend(pack: HandoffPack, query: PageQuery, page: _Page, facts: _Facts) -> 
     yield "freshness_state", facts.fresh.state
     if facts.fresh.warning:
         yield "warning", facts.fresh.warning
+    if pack.provenance is not UNSET:
+        yield from _provenance_fields(pack.provenance)
     if pack.tags:
         yield "tags", ", ".join(map(one_line, pack.tags))
     if pack.brief:
@@ -336,6 +340,13 @@ def _legend(pack: HandoffPack, query: PageQuery, page: _Page, facts: _Facts) -> 
     yield "selected_by", facts.selected_by
     yield "selected_revision", pack.revision
     yield "selected_status", pack.status
+
+
+def _provenance_fields(provenance: HandoffProvenance) -> Iterator[tuple[str, object]]:
+    if provenance.author_text:
+        yield "author", one_line(provenance.author_text)
+    if provenance.commit_text:
+        yield "commit", one_line(provenance.commit_text)
 
 
 def _summary(pack: HandoffPack, page: _Page, facts: _Facts) -> Iterator[str]:
@@ -399,7 +410,9 @@ def _content(page: _Page, *, compact: bool) -> Iterator[str]:
 
 
 def _page_data(pack: HandoffPack, query: PageQuery, page: _Page, facts: _Facts) -> dict[str, Json]:
+    provenance = {} if pack.provenance is UNSET else {"provenance": to_builtins(pack.provenance)}
     return {
+        **provenance,
         "id": pack.id,
         "name": pack.name,
         "title": pack.title,

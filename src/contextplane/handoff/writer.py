@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from contextplane.handoff.anchors import make_anchor
 from contextplane.handoff.errors import HandoffInvalid, HandoffNameTaken, HandoffRefusal, RevisionConflict
@@ -29,6 +30,7 @@ from contextplane.model.handoff import (
     Anchor,
     HandoffDocument,
     HandoffPack,
+    HandoffProvenance,
     KeptRevision,
     LineRange,
     Ref,
@@ -115,14 +117,14 @@ def next_revision(
 def encode_revision(pack: HandoffPack, max_pack_bytes: int) -> bytes:
     """Encode a revision as its object, or raise `HandoffInvalid` when it is too large or cannot be stored.
 
-    The limit is on what the agent wrote: anchors, which are added here, do not count.
+    The limit is on what the agent wrote: anchors and the provenance, which are added here, do not count.
     """
     try:
         data = pack_bytes(pack)
     except JsonRefused as error:
         field = f"document{(error.at or '').replace('/', '.')}"
         raise HandoffInvalid(f"cannot be stored: {error.message}", at=field, details={"field": field}) from error
-    size = len(data) if len(data) <= max_pack_bytes else len(data) - _anchors_size(pack)
+    size = len(data) if len(data) <= max_pack_bytes else len(data) - _added_size(pack)
     if size > max_pack_bytes:
         raise HandoffInvalid(
             f"the pack has {size} bytes, and {max_pack_bytes} are allowed",
@@ -162,10 +164,13 @@ def _changed_keys(before: Sequence[Section], after: Sequence[Section]) -> list[s
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 
 
-def _anchors_size(pack: HandoffPack) -> int:
-    """The bytes of a pack that are its anchors, each with its name and a comma."""
+def _added_size(pack: HandoffPack) -> int:
+    """The bytes of a pack that are its anchors and its provenance, each with its name and a comma."""
     anchors = (ref.anchor for section in pack.sections for ref in section.refs)
-    return sum(len(canonical({"anchor": msgspec.to_builtins(anchor)})) - 1 for anchor in anchors)
+    size = sum(len(canonical({"anchor": msgspec.to_builtins(anchor)})) - 1 for anchor in anchors)
+    if pack.provenance is UNSET:
+        return size
+    return size + len(canonical({"provenance": msgspec.to_builtins(pack.provenance)})) - 1
 
 
 def _with_anchors(sections: Sequence[Section], before: Sequence[Section], reader: SourceReader) -> tuple[Section, ...]:
@@ -212,10 +217,18 @@ def _anchor(ref: Ref, reader: SourceReader) -> Anchor | None:
     return make_anchor(lines, ref.lines)
 
 
-def _with_deadline(before: HandoffPack, expires: Timestamp, now: Timestamp) -> WriteResult:
+def _with_deadline(
+    before: HandoffPack, expires: Timestamp, now: Timestamp, provenance: HandoffProvenance | UnsetType
+) -> WriteResult:
     """Make the next revision of a pack, with the same content and another deadline."""
     updated = str(max(now, before.updated))
-    pack = msgspec.structs.replace(before, revision=before.revision + 1, updated_at=updated, expires_at=str(expires))
+    pack = msgspec.structs.replace(
+        before,
+        revision=before.revision + 1,
+        updated_at=updated,
+        expires_at=str(expires),
+        provenance=provenance,
+    )
     # A pack that is stored already is not too large to get a later deadline.
     return WriteResult(pack=pack, digest=Digest.of(encode_revision(pack, _ANY_SIZE)), stored=False)
 
@@ -228,7 +241,24 @@ _Check = Callable[[Transaction], None]
 
 
 class HandoffRepository(HandoffReader):
-    """Reads and writes handoff packs. Of two writers with the same expected revision exactly one wins."""
+    """Reads and writes handoff packs. Of two writers with the same expected revision exactly one wins.
+
+    `provenance` returns who is writing now, and on which code.
+    """
+
+    def __init__(  # noqa: PLR0913  one port each, all by name
+        self,
+        catalog: Catalog,
+        objects: Objects,
+        *,
+        clock: Clock,
+        ids: Ids,
+        reader_factory: Callable[[], SourceReader],
+        limits: HandoffLimits,
+        provenance: Callable[[], HandoffProvenance | UnsetType] = lambda: UNSET,
+    ) -> None:
+        super().__init__(catalog, objects, clock=clock, ids=ids, reader_factory=reader_factory, limits=limits)
+        self._provenance = provenance
 
     def write(
         self,
@@ -249,6 +279,7 @@ class HandoffRepository(HandoffReader):
         now, reader = self._now(), self._reader_factory()
         before = self._at_revision(identity, expected_revision).pack
         pack = next_revision(document, before, now=now, reader=reader)
+        pack = msgspec.structs.replace(pack, provenance=UNSET if validate_only else self._provenance())
         checked = self._check(pack, reader)
         return checked if validate_only else self._advance(checked, "written")
 
@@ -264,7 +295,7 @@ class HandoffRepository(HandoffReader):
         now = self._now()
         before = self._at_revision(identity, expected_revision).pack
         expires = moved_deadline(before.expires, now, ttl_minutes=ttl_minutes, extend_minutes=extend_minutes)
-        return self._advance(_with_deadline(before, expires, now), "ttl")
+        return self._advance(_with_deadline(before, expires, now, self._provenance()), "ttl")
 
     def extend(self, identity: str, *, extend_minutes: int | None = None) -> WriteResult:
         """Extend the life of a pack at any revision, also of one whose grace time is over.
@@ -277,7 +308,7 @@ class HandoffRepository(HandoffReader):
         before = self.read_kept(row.id, KeptRevision(revision=row.revision, digest=row.digest))
         minutes = self._limits.ttl_minutes if extend_minutes is None else extend_minutes
         expires = moved_deadline(before.expires, now, ttl_minutes=None, extend_minutes=minutes)
-        checked = _with_deadline(before, expires, now)
+        checked = _with_deadline(before, expires, now, self._provenance())
         return self._advance(checked, "ttl", lambda tx: self._refuse_taken(tx, before.name, now, by=row.id))
 
     def delete(self, identity: str) -> DeleteResult:
@@ -297,7 +328,7 @@ class HandoffRepository(HandoffReader):
         flush_pending(self._catalog, self._objects)
 
     def _create(self, document: HandoffDocument, *, validate_only: bool) -> WriteResult:
-        reader = self._reader_factory()
+        reader, provenance = self._reader_factory(), UNSET if validate_only else self._provenance()
         for _ in range(_TRIES):
             now, handoff_id = self._now(), self._ids.handoff_id()
             with self._catalog.read() as view:
@@ -306,7 +337,7 @@ class HandoffRepository(HandoffReader):
             if clash:
                 continue
             pack = first_revision(document, handoff_id, now=now, reader=reader, ttl_minutes=self._limits.ttl_minutes)
-            checked = self._check(pack, reader)
+            checked = self._check(msgspec.structs.replace(pack, provenance=provenance), reader)
             if validate_only:
                 return checked
             try:
@@ -401,9 +432,18 @@ class UninitializedRepository(HandoffRepository):
         ids: Ids,
         reader_factory: Callable[[], SourceReader],
         limits: HandoffLimits,
+        provenance: Callable[[], HandoffProvenance | UnsetType] = lambda: UNSET,
         make: Callable[[], HandoffRepository],
     ) -> None:
-        super().__init__(catalog, objects, clock=clock, ids=ids, reader_factory=reader_factory, limits=limits)
+        super().__init__(
+            catalog,
+            objects,
+            clock=clock,
+            ids=ids,
+            reader_factory=reader_factory,
+            limits=limits,
+            provenance=provenance,
+        )
         self._make = make
 
     def write(

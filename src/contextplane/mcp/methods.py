@@ -47,6 +47,11 @@ class Methods:
             self._handoffs = self._stack.enter_context(open_session(self._settings)).handoffs
         return self._handoffs
 
+    def _handoffs_of(self, client: str) -> "HandoffSession":
+        handoffs = self.handoffs
+        handoffs.client = client
+        return handoffs
+
     def close_store(self) -> None:
         """Close the store until it is needed again, and log which packs could not be imported."""
         if self._handoffs is None:
@@ -67,7 +72,7 @@ class Methods:
         from contextplane.mcp.tools import call
 
         try:
-            return call(request, handoffs=lambda: self.handoffs, close_store=self.close_store)
+            return call(request, handoffs=lambda: self._handoffs_of(request.client), close_store=self.close_store)
         finally:
             if not gc.isenabled():
                 gc.freeze()

@@ -73,12 +73,16 @@ class RequestRefused(ContextPlaneError):
 
 
 class Request(Value, frozen=True):
-    """A request or a notification. `id` is the JSON of its id as it was sent, empty for a notification."""
+    """A request or a notification. `id` is the JSON of its id as it was sent, empty for a notification.
+
+    `client`: the name and version that the client gave itself.
+    """
 
     id: str
     method: str
     params: dict[str, Json]
     modern: bool
+    client: str = ""
 
     @property
     def name(self) -> str:
@@ -116,6 +120,7 @@ class Session:
         self.ended = False
         self._shut_down = False
         self._batches = False
+        self._client = ""
         self._methods = {"initialize": self._initialize, _DISCOVER: _discover, "ping": _pong, **methods}
 
     def answer(self, data: bytes) -> bytes | None:
@@ -169,7 +174,7 @@ class Session:
             raise RequestRefused(f"no such method: {method[:_SHOWN]!r}", number=NO_METHOD)
         self.begun = self.begun or request.modern or method == "initialize"
         try:
-            result = serve(request)
+            result = serve(msgspec.structs.replace(request, client=request.client or self._client))
         except RequestRefused:
             raise
         except Exception as error:  # a defect must not end the connection
@@ -184,6 +189,7 @@ class Session:
             raise RequestRefused("invalid params: protocolVersion must be text", number=INVALID_PARAMS)
         version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
         self._batches = version == BATCH_VERSION
+        self._client = _client_text(request.params.get("clientInfo"))
         return {
             "protocolVersion": version,
             "capabilities": CAPABILITIES,
@@ -331,9 +337,23 @@ def _request(method: str, envelope: _Envelope, ident: bytes) -> Request:
     modern = _is_modern(params)
     if method == _DISCOVER and not modern:
         raise RequestRefused(f"invalid params: {_NEEDED}", number=INVALID_PARAMS)
-    return Request(id="" if ident == b"null" else ident.decode(), method=method, params=params, modern=modern)
+    meta = params.get("_meta")
+    client = _client_text(meta.get(_CLIENT)) if modern and type(meta) is dict else ""
+    ident_text = "" if ident == b"null" else ident.decode()
+    return Request(id=ident_text, method=method, params=params, modern=modern, client=client)
 
 
+def _client_text(info: Json) -> str:
+    """The name and version of a client, cut to a length; empty if it has none."""
+    if type(info) is not dict:
+        return ""
+    name, version = info.get("name"), info.get("version")
+    if type(name) is not str or not name.strip():
+        return ""
+    return f"{name[:_LONGEST_NAME]} {version if type(version) is str else ''}"[:_LONGEST_NAME].strip()
+
+
+_LONGEST_NAME = 2000
 _NEEDED = f"_meta needs {_VERSION} as text and {_CAPABILITIES} as an object"
 
 

@@ -191,6 +191,15 @@ PACK: Schema = object_schema(
             "The content.",
         ),
         "digest": text("SHA-256 of the stored revision."),
+        "provenance": object_schema(
+            {
+                "client": text("The program that wrote it."),
+                "user": text("The user of the system."),
+                "commit": text("The commit that was checked out."),
+                "branch": text("Its branch."),
+                "dirty": {"type": "boolean", "description": "Whether files differed from the commit."},
+            }
+        ),
         "validated_only": {"type": "boolean", "description": "True: nothing was stored; a new pack has no id."},
         "moved_refs": _list(object_schema(_PLACE), "Refs whose lines stand elsewhere now."),
         "unanchored_refs": _list(

@@ -81,7 +81,7 @@ def _get(arguments: "Arguments", handoffs: "HandoffSession") -> object:
 
 
 def _pack(pack: "HandoffPack") -> dict[str, Any]:
-    return msgspec.structs.asdict(pack)
+    return {name: value for name, value in msgspec.structs.asdict(pack).items() if value is not msgspec.UNSET}
 
 
 def _write(arguments: "Arguments", handoffs: "HandoffSession") -> object:

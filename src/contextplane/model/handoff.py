@@ -30,6 +30,7 @@ __all__ = [
     "HandoffHistory",
     "HandoffHistoryUnreadable",
     "HandoffPack",
+    "HandoffProvenance",
     "KeptRevision",
     "LineRange",
     "Ref",
@@ -52,6 +53,8 @@ SCHEMA_VERSION = 2
 
 HANDOFF_REVISION = "handoff_revision"
 """The kind of the object of a revision."""
+
+_SHOWN_COMMIT = 12
 
 Status = Literal["draft", "finalized"]
 
@@ -123,8 +126,39 @@ class HandoffDocument(Value, frozen=True):
     status: Status = "draft"
 
 
+class HandoffProvenance(Value, frozen=True, omit_defaults=True):
+    """Who wrote a revision, and on which code. All of it is a claim of the writer, and gives no access.
+
+    `client`: the program, as it named itself. `user`: the user of the system. `dirty`: whether tracked files differed
+    from the commit. What is not known is left out.
+    """
+
+    client: str | None = None
+    user: str | None = None
+    commit: str | None = None
+    branch: str | None = None
+    dirty: bool | None = None
+
+    @property
+    def author_text(self) -> str:
+        """The program and the user, for people; empty if neither is known."""
+        user = f"user {self.user}" if self.user else ""
+        return f"{self.client} ({user})" if self.client and user else self.client or user
+
+    @property
+    def commit_text(self) -> str:
+        """The commit, its branch and its state, for people; empty if there is no repository."""
+        notes = [f"branch {self.branch}"] if self.branch else []
+        notes += ["with uncommitted changes"] if self.dirty else []
+        commit = self.commit[:_SHOWN_COMMIT] if self.commit else "no commit"
+        return f"{commit} ({', '.join(notes)})" if notes else commit if self.commit else ""
+
+
 class HandoffPack(Value, frozen=True):
-    """One revision of a handoff pack, as it is stored and returned. Times are RFC 3339 in UTC."""
+    """One revision of a handoff pack, as it is stored and returned. Times are RFC 3339 in UTC.
+
+    Revisions of earlier releases, and imported ones, have no `provenance`.
+    """
 
     id: str
     name: str | None
@@ -138,6 +172,7 @@ class HandoffPack(Value, frozen=True):
     updated_at: str
     expires_at: str
     schema_version: int = SCHEMA_VERSION
+    provenance: HandoffProvenance | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def handoff_id(self) -> HandoffId:

@@ -81,7 +81,8 @@ KeyState = Literal["valid", "not_yet_valid", "expired", "revoked"]
 class TrustedKey(Value, frozen=True):
     """A key of one issuer, valid in [valid_from, valid_until) and before `revoked_from`.
 
-    None means no end. `name` is what the owner of the keyring calls it, for people to read.
+    None means no end. `revoked_entry`: its events from this entry of the log on are those of a revoked key. `name` is
+    what the owner of the keyring calls it, for people to read.
     """
 
     key: PublicKey
@@ -91,6 +92,7 @@ class TrustedKey(Value, frozen=True):
     revoked_from: Timestamp | None = None
     reason: str = ""
     name: str = ""
+    revoked_entry: int | None = None
 
     def state_at(self, moment: Timestamp) -> KeyState:
         """The state of the key at a moment. A revocation outweighs the validity window."""
@@ -99,6 +101,14 @@ class TrustedKey(Value, frozen=True):
         if moment < self.valid_from:
             return "not_yet_valid"
         return "expired" if self.valid_until is not None and moment >= self.valid_until else "valid"
+
+    def is_revoked_for(self, moment: Timestamp, entry: int) -> bool:
+        """Whether the key is revoked for an event with this time at this entry of the log.
+
+        The holder of a stolen key writes any time. The entry is where the log has the event.
+        """
+        is_later = self.revoked_entry is not None and entry >= self.revoked_entry
+        return is_later or self.state_at(moment) == "revoked"
 
 
 class Issuer(Value, frozen=True):

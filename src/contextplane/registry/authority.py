@@ -37,7 +37,7 @@ from contextplane.trust.dsse import Envelope
 from contextplane.trust.keyring import TrustedKeys, apply_change
 from contextplane.trust.keyring_events import KEYRING, KeyringEvent, read_keyring_event
 from contextplane.trust.keyring_stream import STREAM, KeyringRewritten
-from contextplane.trust.merkle_log import LogEntry
+from contextplane.trust.merkle_log import LogEntry, revoked_keys
 from contextplane.trust.tenancy import tenant_role
 
 __all__ = ["OPERATOR", "PUBLISHER", "RIGHTS", "KeyringHistory", "Right", "authorise", "environment_role"]
@@ -133,7 +133,7 @@ def _check_claim(verified: VerifiedEvent, keyrings: "KeyringHistory") -> None:
     if issuer is None or all(tenant_role(change.tenant) not in key.roles for key in issuer.keys):
         raise ActorNotAllowed(
             f"no key of {change.issuer} has the role {tenant_role(change.tenant)}",
-            hint="'ctx keys list' shows who may; 'ctx keys trust --role' gives a role",
+            hint="'ctx keys list' shows who may; an owner gives roles: ctx keys trust NAME --issuer ISSUER --role ...",
             details={"key_id": verified.by.key_id, "change": "name_claimed", "tenant": change.tenant},
         )
 
@@ -219,27 +219,31 @@ class KeyringHistory:
             return None
         return LogEntry(event=digest, seq=seq, stream=STREAM, previous=event.previous), event.entry
 
-    def actor(self, key_id: str, seq: int, at: Timestamp) -> Actor | None:
-        """The roles of a key at a time under a keyring; None if it was not valid then."""
+    def actor(self, key_id: str, seq: int, at: Timestamp, entry: int) -> Actor | None:
+        """The roles of a key at a time under a keyring; None if it was not valid then.
+
+        `entry`: the place in the log of what it did.
+        """
         grants = _grants(self.at(seq), key_id, at)
         if not grants:
             return None
         linked = tuple(sorted(self.rotated_keys(key_id, seq)))
-        return Actor(key_id=key_id, grants=grants, rotated_keys=linked, revoked=self.is_revoked(key_id, at))
+        return Actor(key_id=key_id, grants=grants, rotated_keys=linked, revoked=self.is_revoked(key_id, at, entry))
 
     def public_key(self, key_id: str) -> PublicKey | None:
         """A key that is or was trusted, by its id."""
         keys = (issuer.key(key_id) for issuer in self.now.issuers)
         return next((key.key for key in keys if key is not None), None)
 
-    def is_revoked(self, key_id: str, at: Timestamp) -> bool:
-        """Whether a key was revoked at a time, by the newest keyring."""
-        entries = [key for issuer in self.now.issuers if (key := issuer.key(key_id)) is not None]
-        return any(key.state_at(at) == "revoked" for key in entries)
+    def is_revoked(self, key_id: str, at: Timestamp, entry: int) -> bool:
+        """Whether a key is revoked for an event with a time at an entry of the log, by the newest keyring."""
+        keys = (issuer.key(key_id) for issuer in self.now.issuers)
+        return any(key.is_revoked_for(at, entry) for key in keys if key is not None)
 
     def trusted_keys_at(self, at: Timestamp) -> tuple[PublicKey, ...]:
         """All keys that could sign the log at a time and are not revoked from before it."""
-        return tuple(key for key in self.trusted_keys_then(at) if not self.is_revoked(key.key_id, at))
+        revoked = {*revoked_keys(self.now, at)}
+        return tuple(key for key in self.trusted_keys_then(at) if key not in revoked)
 
     def trusted_keys_then(self, at: Timestamp) -> tuple[PublicKey, ...]:
         """All keys that could sign the log at a time by a keyring of that time, later revocations ignored."""

@@ -101,7 +101,7 @@ class EventVerifier:
         # (4) by a key that was valid then
         signature = envelope.signatures[0]
         key = self.keyrings.public_key(signature.key_id)
-        actor = self.keyrings.actor(signature.key_id, event.keyring, at) if key is not None else None
+        actor = self.keyrings.actor(signature.key_id, event.keyring, at, event.entry) if key is not None else None
         if key is None or actor is None or not self.keyrings.is_newest_for(event, at):
             raise RegistryUntrusted(
                 f"no key that was trusted then signed it (it names {signature.key_id[:16]!r})",

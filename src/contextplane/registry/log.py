@@ -44,6 +44,7 @@ __all__ = [
     "next_keyring_entry",
     "rebuild_heads",
     "sign_log",
+    "size_before",
 ]
 
 REGISTRY_LOG = MerkleLog(
@@ -151,6 +152,27 @@ def _lasting_time(
                 open_checkpoint(note, origin=latest.checkpoint.origin, keys=owners, check=check)
                 last = claimed
     return last
+
+
+def size_before(
+    streams: StreamsView, keyrings: CheckpointKeys, check: SignatureCheck, origin: str, time: Timestamp
+) -> int:
+    """How many entries the log had before a time, by checkpoints whose times count; 0 if none is earlier.
+
+    Neither the order of the stored checkpoints is believed, nor a size that the log does not have.
+    """
+    length, claims = streams.head(LOG), list[tuple[int, Timestamp, bytes]]()
+    for stored in streams.read(CHECKPOINTS):
+        with suppress(ContextPlaneError):
+            note, claimed = REGISTRY_LOG.read_note(stored.body)
+            size = REGISTRY_LOG.claimed_checkpoint(stored.body).size
+            if claimed < time and size <= length:
+                claims.append((size, claimed, note))
+    for size, claimed, note in sorted(claims, reverse=True):
+        with suppress(ContextPlaneError):
+            open_checkpoint(note, origin=origin, keys=keyrings.trusted_keys_at(claimed), check=check)
+            return size
+    return 0
 
 
 def event_entry(verified: VerifiedEvent) -> LogEntry:

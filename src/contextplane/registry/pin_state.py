@@ -114,7 +114,7 @@ def is_doubtful(pin: Pin, last: VerifiedEvent, issuers: Iterable[Issuer]) -> boo
     """
     at = Timestamp.parse(pin.at)
     keys = [key for issuer in issuers if (key := issuer.key(pin.by)) is not None]
-    return last.by.revoked or not keys or any(key.state_at(at) == "revoked" for key in keys)
+    return last.by.revoked or not keys or any(key.is_revoked_for(at, pin.entry) for key in keys)
 
 
 def ref_of(pin: Pin) -> PackRef:

@@ -198,9 +198,9 @@ class StreamReader:
             if stored is None or stored.seq != seq or digest not in {None, Digest.of(stored.body).hex}:
                 raise EventInvalid(f"event {seq} is not the one that is named", at=f"{stream}@{seq}", hint=CATALOG_HINT)
             event = self._judge_event(state, self._verifier.read(stored))
-            if isinstance(event, VerifiedEvent) and isinstance(state, PinState):
+            if isinstance(event, VerifiedEvent):
                 try:
-                    state.at_event(event)
+                    _refuse_misfit(state, event)
                 except EventInvalid as error:
                     event = self._verifier.void(event, error)
             if isinstance(event, VerifiedEvent):
@@ -307,6 +307,14 @@ class StreamReader:
 
 _CHAIN: Chain[VerifiedEvent | VoidEvent] = Chain(previous=lambda event: event.previous, misplaced=misplaced_error)
 _STRICT_CHAIN: Chain[VerifiedEvent] = Chain(previous=lambda event: event.previous, misplaced=misplaced_error)
+
+
+def _refuse_misfit(state: SubjectState, event: VerifiedEvent) -> None:
+    """Refuse an event that its subject takes in no state: one of another kind, or about another subject."""
+    if isinstance(state, PinState):
+        state.at_event(event)
+    elif isinstance(state, EnvironmentState):
+        state.after_event(event)
 
 
 def _skip_event(state: S, event: VerifiedEvent | VoidEvent) -> S:

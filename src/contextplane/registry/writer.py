@@ -242,10 +242,10 @@ class RegistryWriter:
             index_objects(self.changes.objects, verified.event.subject, verified.change)
 
     def _refuse_untrusted(self) -> None:
-        keyrings = self.reader.keyrings
-        actor = keyrings.actor(self.key_id, keyrings.now.seq, self.now) if keyrings.now.seq else None
+        keyrings, entry = self.reader.keyrings, self.changes.streams.head(LOG)
+        actor = keyrings.actor(self.key_id, keyrings.now.seq, self.now, entry) if keyrings.now.seq else None
         if actor is None or actor.revoked:
-            revoked = keyrings.is_revoked(self.key_id, self.now)
+            revoked = keyrings.is_revoked(self.key_id, self.now, entry)
             raise RegistryUntrusted(
                 f"key {self.key_id[:16]} is {'revoked, and ' if revoked else ''}not trusted at {self.now}",
                 hint="this cannot be undone: use another key; 'ctx keys list' lists valid ones"

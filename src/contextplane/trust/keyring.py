@@ -208,7 +208,8 @@ def _apply_revocation(issuers: Issuers, change: KeyRevocation) -> Issuers:
     for issuer, key in holders:
         if key.revoked_from is not None and key.revoked_from < since:
             raise KeyRevokedForGood(f"it is revoked from {key.revoked_from} on already", at=change.key_id[:16])
-        ended = replace(key, revoked_from=since, reason=change.reason)
+        places = [place for place in (key.revoked_entry, change.from_entry) if place is not None]
+        ended = replace(key, revoked_from=since, reason=change.reason, revoked_entry=min(places, default=None))
         keys = tuple(ended if trusted_key.key == key.key else trusted_key for trusted_key in issuer.keys)
         issuers = _replace_issuer(issuers, replace(issuer, keys=keys))
     return issuers

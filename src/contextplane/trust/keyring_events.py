@@ -91,12 +91,16 @@ class KeyRotation(Document, frozen=True, tag_field="change", tag="key_rotated"):
     valid_until: str | None = None
 
 
-class KeyRevocation(Document, frozen=True, tag_field="change", tag="key_revoked"):
-    """A key is not trusted from a time on, by any issuer. It is never trusted again."""
+class KeyRevocation(Document, frozen=True, omit_defaults=True, tag_field="change", tag="key_revoked"):
+    """A key is not trusted from a time on, by any issuer. It is never trusted again.
+
+    `from_entry`: nor are its events from this entry of the log on, with any time that it wrote in them.
+    """
 
     key_id: _Hex
     revoked_from: str
     reason: _Reason
+    from_entry: Annotated[int, Meta(ge=0, le=2**53 - 1)] | None = None
 
 
 class ThresholdChange(Document, frozen=True, tag_field="change", tag="threshold_set"):

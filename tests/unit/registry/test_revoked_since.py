@@ -7,14 +7,15 @@ from contextplane.app.registry.pins import drop_alias, set_alias
 from contextplane.app.registry.refresh import close_incident, open_incident
 from contextplane.app.registry.view import list_versions, show_version
 from contextplane.model.ids import PackRef
-from contextplane.registry.events import Observed
+from contextplane.registry.events import Observed, Pin, Pinned, Pins, RegistryEvent
 from contextplane.registry.pin import IncidentOpen, check_promotion
-from contextplane.registry.pin_state import PinState
+from contextplane.registry.pin_state import PinState, is_doubtful
 from contextplane.registry.streams import version_stream
+from contextplane.registry.verified_event import Actor, VerifiedEvent
 from contextplane.registry.version_state import VersionState
 from contextplane.registry.writer import PlannedChange
 from tests.unit.registry.desk import NARROWER, Office, code, version
-from tests.unit.trust.world import key_of, revoke
+from tests.unit.trust.world import day, key_of, keyring, revoke, trust
 
 ID = "ctxpack.support"
 
@@ -35,6 +36,24 @@ def revoked(here: Office, since: object) -> None:
 
 def sound(here: Office) -> bool:
     return audit_registry(here.desk, lambda _size, _events: None).sound
+
+
+def test_a_pin_is_doubtful_by_its_place_or_by_its_time() -> None:
+    key_id = key_of("ops").public_key.key_id
+    keys = keyring(trust(key_of("ops"), "acme", "operator"), revoke(key_of("ops"), day(5), 7))
+    honest = Actor(key_id=key_of("other").public_key.key_id, grants=(), rotated_keys=())
+    pinned = Pinned(kind="context_pack", id=ID, version="1.0.0", digest="sha256:" + "0" * 64, pins=Pins())
+    event = RegistryEvent(
+        subject="registry/pins/prod/x", seq=1, previous="", entry=9, keyring=2, at=str(day(9)), reason="", change=pinned
+    )
+    last = VerifiedEvent(event=event, at=day(9), by=honest, digest="")
+
+    def doubtful(entry: int, number: int) -> bool:
+        at = str(day(number))
+        pin = Pin(id=ID, version="1.0.0", digest=pinned.digest, kind="context_pack", entry=entry, at=at, by=key_id)
+        return is_doubtful(pin, last, keys.issuers)
+
+    assert [doubtful(6, 4), doubtful(7, 4), doubtful(8, 2), doubtful(6, 5)] == [False, True, True, True]
 
 
 ONE, TWO = PackRef.parse(f"{ID}@1.0.0"), PackRef.parse(f"{ID}@1.1.0")

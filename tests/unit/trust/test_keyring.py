@@ -1,5 +1,6 @@
 """A keyring is a fold over events, each signed by an owner and bound to the one before it."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,6 +87,30 @@ def test_a_revoked_key_never_comes_back_and_is_never_revoked_later() -> None:
     earlier = keyring(revoke(ALICE, day(4)), keys=keys).issuer("acme")
     assert earlier is not None
     assert earlier.keys[0].revoked_from == day(4)
+
+
+def test_a_key_is_revoked_for_events_from_a_place_on_whatever_their_times_are() -> None:
+    keys = keyring(trust(ALICE, "acme"), trust(ALICE, "globex"), revoke(ALICE, day(5), 7))
+    for issuer in keys.issuers[1:]:
+        key = issuer.keys[0]
+        assert [key.is_revoked_for(day(2), entry) for entry in (0, 6, 7, 8)] == [False, False, True, True]
+        assert [key.is_revoked_for(at, 6) for at in (day(4), day(5), day(6))] == [False, True, True]
+        assert key.state_at(day(4)) == "valid"  # what is no event of the log has only its time
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "place"), [(7, 3, 3), (7, 9, 7), (7, None, 7), (None, 3, 3), (None, None, None), (7, 0, 0)]
+)
+def test_a_second_revocation_begins_at_no_later_place(first: int | None, second: int | None, place: int | None) -> None:
+    keys = keyring(trust(ALICE, "acme"), revoke(ALICE, day(5), first), revoke(ALICE, day(5), second))
+    issuer = keys.issuer("acme")
+    assert issuer is not None
+    assert issuer.keys[0].revoked_entry == place
+
+
+def test_a_revocation_without_a_place_has_the_bytes_that_it_always_had() -> None:
+    assert msgspec.to_builtins(revoke(ALICE, day(5))).keys() == {"change", "key_id", "revoked_from", "reason"}
+    assert msgspec.to_builtins(revoke(ALICE, day(5), 0))["from_entry"] == 0
 
 
 @pytest.mark.parametrize(("known", "since"), [(day(1), day(1)), (day(9), day(3))])

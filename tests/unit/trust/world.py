@@ -77,8 +77,8 @@ def rotate(old: Signer, new: Signer, *, since: Timestamp, old_until: Timestamp) 
     )
 
 
-def revoke(signer: Signer, since: Timestamp) -> KeyRevocation:
-    return KeyRevocation(key_id=signer.public_key.key_id, revoked_from=str(since), reason="lost")
+def revoke(signer: Signer, since: Timestamp, from_entry: int | None = None) -> KeyRevocation:
+    return KeyRevocation(key_id=signer.public_key.key_id, revoked_from=str(since), reason="lost", from_entry=from_entry)
 
 
 def threshold(issuer: str, number: int) -> ThresholdChange:

@@ -1,13 +1,14 @@
-"""Finds the handoff packs of a folder: their store, and the code that they refer to.
+"""Finds the handoff packs of a folder: their store, the code that they refer to, and who writes.
 
 All folders of a checkout of git share one store, and so do its worktrees. Each worktree has its own files.
 """
 
 import os
+import pwd
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from contextplane.adapters.files.checkout import Checkout, find_checkout
+from contextplane.adapters.files.checkout import Checkout, find_checkout, read_head
 from contextplane.adapters.files.store_dir import (
     NAME,
     REFERENCE_ROOT,
@@ -17,12 +18,13 @@ from contextplane.adapters.files.store_dir import (
 )
 from contextplane.adapters.files.workspace import is_below
 from contextplane.app.settings import Settings, git_environment
+from contextplane.model.handoff import HandoffProvenance
 from contextplane.model.value import Value
 
 if TYPE_CHECKING:
     from contextplane.adapters.git_process import GitProcess
 
-__all__ = ["HandoffPlace", "RenamedFiles", "handoff_paths", "handoff_place"]
+__all__ = ["HandoffPlace", "RenamedFiles", "current_provenance", "handoff_paths", "handoff_place"]
 
 
 class HandoffPlace(Value, frozen=True):
@@ -145,3 +147,46 @@ class RenamedFiles:
         was = os.path.relpath(os.path.join(self._source_root, path), self._checkout_root)
         now = os.path.join(self._checkout_root, self._git.renamed_path(was) or os.pardir)
         return os.path.relpath(now, self._source_root) if is_below(self._source_root, now) else None
+
+
+# --- provenance -------------------------------------------------------------------------------------------------------
+
+_LONGEST = 120
+_READ = 2000  # before it is shortened: half a secret is not recognized
+
+
+def current_provenance(client: str, checkout: Checkout | None) -> HandoffProvenance:
+    """Return who writes now, and on which code.
+
+    Names come from the client and from the repository. Nothing decides by them. If git does not work, the dirty state is
+    not known.
+    """
+    author = HandoffProvenance(client=_clean(client), user=_clean(_user()))
+    if checkout is None:
+        return author
+    head = read_head(checkout)
+    dirty = None
+    if head.commit is not None:
+        from contextplane.adapters.git_process import GitProcess
+
+        dirty = GitProcess(checkout.root, git_environment()).is_dirty()
+    return HandoffProvenance(
+        client=author.client, user=author.user, commit=head.commit, branch=_clean(head.branch or ""), dirty=dirty
+    )
+
+
+def _user() -> str:
+    """Return the name of the user by the system, not by the environment."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid {os.geteuid()}"
+
+
+def _clean(text: str) -> str | None:
+    """Return a text on one line, shortened, without what looks like a secret; None if nothing is left."""
+    from contextplane.policy.detect.secrets import redact_shapes
+
+    text = redact_shapes(text[:_READ])
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return text[:_LONGEST] or None

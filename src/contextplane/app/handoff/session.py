@@ -17,7 +17,7 @@ from contextplane.adapters.files.disk import storage_errors
 from contextplane.adapters.sqlite.catalog import SqliteCatalog
 from contextplane.adapters.sqlite.connection import MEMORY
 from contextplane.adapters.system import SystemClock, SystemIds
-from contextplane.app.handoff.place import RenamedFiles, handoff_place
+from contextplane.app.handoff.place import RenamedFiles, current_provenance, handoff_place
 from contextplane.app.platform import Platform, flush_pending_objects, open_platform
 from contextplane.app.settings import Settings
 from contextplane.errors import ContextPlaneError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from contextplane.handoff.import_ import ImportResult
     from contextplane.handoff.source import SourceReader
     from contextplane.handoff.writer import HandoffRepository
+    from contextplane.model.handoff import HandoffProvenance
     from contextplane.ports.catalog import Catalog
     from contextplane.ports.objects import Objects
 
@@ -55,7 +56,8 @@ __all__ = [
 class HandoffSession:
     """The handoff packs of a folder, with the clock and the source files that they refer to.
 
-    `import_result`: the packs imported from the reference root, and why others were refused.
+    `import_result`: the packs imported from the reference root, and why others were refused. `client`: the program that
+    calls, as it names itself, for the provenance of what it writes.
     """
 
     def __init__(self, settings: Settings, stack: ExitStack) -> None:
@@ -75,6 +77,7 @@ class HandoffSession:
         self._root: ReferenceRoot | None = None
         self._memory_catalog: SqliteCatalog | None = None
         self._memory_objects: Objects | None = None
+        self.client = ""
         self.platform: Platform | None = None
         self.import_result: ImportResult | None = None
 
@@ -135,8 +138,12 @@ class HandoffSession:
             ids=SystemIds(),
             reader_factory=self.source_reader,
             limits=self.limits,
+            provenance=self._provenance,
             make=self.create_store,
         )
+
+    def _provenance(self) -> "HandoffProvenance":
+        return current_provenance(self.client, self._checkout)
 
     def create_store(self) -> "HandoffRepository":
         """Make the store if there is none, and return its repository."""
@@ -176,6 +183,7 @@ class HandoffSession:
             ids=SystemIds(),
             reader_factory=self.source_reader,
             limits=self.limits,
+            provenance=self._provenance,
         )
 
     def _catalog(self) -> "Catalog":

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec
 
 import msgspec
+from msgspec.structs import replace
 
 from contextplane.adapters.ed25519 import Ed25519Check, generate_key, pem
 from contextplane.adapters.files.key_files import FileKeys
@@ -49,6 +50,7 @@ __all__ = [
     "act_time",
     "check_changes",
     "keyring_name",
+    "planned_changes",
 ]
 
 
@@ -227,7 +229,7 @@ class KeyStore:
             staged = StagedChanges(view, unmoved=(LOG, CHECKPOINTS))
             keys, seen = self.follow_seen(view.streams, seen)
             before, clock = keys, self.clock
-            changes = plan(next_event_time(clock, _latest_time(self, view.streams, keys)))
+            changes = _placed_changes(self, view.streams, keys, plan, clock) if review is None else plan(clock)
             check_changes(changes)
             last = _last_time(self, view.streams, keys, changes, clock)
             self.behind = seconds_behind(clock, last)
@@ -315,6 +317,40 @@ def _latest_time(key_store: KeyStore, streams: StreamsView, keys: TrustedKeys) -
     keyrings = KeyringHistory.of(streams, keys)
     latest = REGISTRY_LOG.latest_checkpoint(streams, keyrings, key_store.check, key_store.origin)
     return keys.as_of if latest is None else max(keys.as_of, latest.time)
+
+
+def planned_changes(key_store: KeyStore, plan: ChangePlan) -> Sequence[Change]:
+    """Return the changes of a plan as an act of now would make them."""
+    key_store.memory.load_position()
+    with key_store.platform.catalog.read() as view:
+        return _placed_changes(key_store, view.streams, key_store.follow(view.streams), plan, key_store.clock)
+
+
+def _placed_changes(
+    key_store: KeyStore, streams: StreamsView, keys: TrustedKeys, plan: ChangePlan, clock: Timestamp
+) -> Sequence[Change]:
+    """Return the changes of a plan; a revocation names the place in the log that its time had.
+
+    The holder of the key can write an earlier time in an event, and cannot choose its place. One that is announced for
+    later names no place: the key is valid until then.
+    """
+    moment = next_event_time(clock, _latest_time(key_store, streams, keys))
+    return [
+        replace(change, from_entry=_log_size(key_store, streams, keys, since))
+        if isinstance(change, KeyRevocation) and (since := Timestamp.parse(change.revoked_from)) <= moment
+        else change
+        for change in plan(moment)
+    ]
+
+
+def _log_size(key_store: KeyStore, streams: StreamsView, keys: TrustedKeys, before: Timestamp) -> int:
+    """Return how many entries the log had before a time."""
+    if not streams.head(_CHECKPOINTS):
+        return 0
+    from contextplane.registry.authority import KeyringHistory
+    from contextplane.registry.log import size_before
+
+    return size_before(streams, KeyringHistory.of(streams, keys), key_store.check, key_store.origin, before)
 
 
 def act_time(key_store: KeyStore, changes: Sequence[Change]) -> Timestamp:

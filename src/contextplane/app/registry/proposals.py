@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from contextplane.adapters.files.disk import Disk, write_atomically
 from contextplane.app.registry.key_changes import PlannedKeyChange
-from contextplane.app.registry.keys import KeyChangeInvalid, KeyStore, act_time, check_changes
+from contextplane.app.registry.keys import KeyChangeInvalid, KeyStore, act_time, check_changes, planned_changes
 from contextplane.errors import ContextPlaneError, Family
 from contextplane.ports.keys import Signer
 from contextplane.registry.first_format import StoreNotSealed
@@ -48,9 +48,9 @@ class ProposalNotWritten(ContextPlaneError):
 def propose(keys: KeyStore, planned: PlannedKeyChange, signer: Signer) -> ProposalReview:
     """Propose one change, with the approval of its proposer. Nothing is written.
 
-    The times in the change are those of the proposal: a revocation is from now on, whenever it is made.
+    The times and places in the change are those of the proposal: a revocation is from now on, whenever it is made.
     """
-    keyring, changes = keys.keyring, planned.changes(keys.now)
+    keyring, changes = keys.keyring, planned_changes(keys, planned.changes)
     if len(changes) != 1:
         raise KeyChangeInvalid(f"{len(changes)} changes in one proposal", hint="propose them one after the other")
     check_changes(changes)

@@ -4,6 +4,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from contextplane import __version__
 from contextplane.app.handoff.session import HandoffSession, freshness, row_payload
 from contextplane.app.session import open_session
 from contextplane.app.settings import from_environment
@@ -27,6 +28,7 @@ def handoff_session(output: CommandOutput) -> Iterator[HandoffSession]:
     """Open the handoff packs of the current folder. New packs of a reference server there are imported."""
     with open_session(from_environment()) as session:
         handoffs = session.handoffs
+        handoffs.client = f"ctx {__version__}"
         handoffs.pack_reader  # noqa: B018  it opens the store, if there is one
         if handoffs.platform is not None:
             note_adopted(handoffs.platform, output)

@@ -5,6 +5,8 @@
 
 from collections.abc import Callable, Iterator
 
+from msgspec import UNSET
+
 from contextplane.app.handoff.revisions import (
     LISTED,
     HandoffSummary,
@@ -21,7 +23,7 @@ from contextplane.cli.output import CommandOutput, clean, format_second, quantit
 from contextplane.cli.parser import Usage
 from contextplane.cli.terminal import page
 from contextplane.errors import ContextPlaneError
-from contextplane.model.handoff import HandoffEvent, HandoffPack, KeptRevision, Ref, Section
+from contextplane.model.handoff import HandoffEvent, HandoffPack, HandoffProvenance, KeptRevision, Ref, Section
 from contextplane.model.ids import HandoffId
 from contextplane.model.value import Value
 
@@ -58,6 +60,10 @@ def _head(summary: HandoffSummary, output: CommandOutput) -> Iterator[str]:
     yield f"Verdict:   {clean(verdict(pack) or 'none')}"
     yield f"Created:   {clean(pack.created_at)}"
     yield f"Updated:   {clean(pack.updated_at)}"
+    if pack.provenance is not UNSET:
+        yield f"Author:    {clean(pack.provenance.author_text)}"
+        if pack.provenance.commit_text:
+            yield f"Commit:    {clean(pack.provenance.commit_text)}"
     if history.deleted:
         yield "Deleted:   " + output.paint("red", str(history.deleted))
     left = fresh.state if not fresh.seconds else f"{fresh.state}, {fresh.human} left"
@@ -123,6 +129,7 @@ def _summary_json(summary: HandoffSummary, locate: Callable[[Ref], LocatedRef]) 
         "expires_at": pack.expires_at,
         "freshness_state": summary.fresh.state,
         "ttl_remaining": summary.fresh.human,
+        "provenance": None if pack.provenance is UNSET else pack.provenance,
         "deleted_at": str(history.deleted) if history.deleted else None,
         "revisions": [
             {"revision": revision.revision, "digest": str(revision.digest)} for revision in history.revisions
@@ -155,11 +162,19 @@ def _section_json(section: Section, locate: Callable[[Ref], LocatedRef]) -> dict
 
 
 class _EventLine(Value, frozen=True):
-    """An event. `status`: that of the revision it made; None if it made none, or one that cannot be read."""
+    """An event, and the revision that it made; None if it made none, or one that cannot be read."""
 
     event: HandoffEvent
-    status: str | None
-    problem: str
+    pack: HandoffPack | None = None
+    problem: str = ""
+
+    @property
+    def status(self) -> str | None:
+        return self.pack.status if self.pack else None
+
+    @property
+    def provenance(self) -> HandoffProvenance | None:
+        return self.pack.provenance if self.pack and self.pack.provenance is not UNSET else None
 
 
 def log(text: str, output: CommandOutput) -> int:
@@ -191,13 +206,13 @@ def _read_event(
     event: HandoffEvent, kept: KeptRevision | None, handoff_id: HandoffId, session: HandoffSession
 ) -> _EventLine:
     if event.digest is None:
-        return _EventLine(event=event, status=None, problem="")
+        return _EventLine(event=event)
     if kept is None:
-        return _EventLine(event=event, status=None, problem="collected")
+        return _EventLine(event=event, problem="collected")
     try:
-        return _EventLine(event=event, status=session.pack_reader.read_kept(handoff_id, kept).status, problem="")
+        return _EventLine(event=event, pack=session.pack_reader.read_kept(handoff_id, kept))
     except ContextPlaneError as error:
-        return _EventLine(event=event, status=None, problem=error.message)
+        return _EventLine(event=event, problem=error.message)
 
 
 def _format_event(line: _EventLine, output: CommandOutput) -> str:
@@ -208,7 +223,9 @@ def _format_event(line: _EventLine, output: CommandOutput) -> str:
         return head.rstrip() + f" at revision {event.revision}"
     frozen = output.paint("green", "  frozen") if line.status == "finalized" else ""
     problem = output.paint("red", f"  [{clean(line.problem)}]") if line.problem else ""
-    return f"{head}  {line.status or '?':<9}  {event.digest.hex[:_DIGITS]}{frozen}{problem}"
+    by = ", ".join(filter(None, (line.provenance.author_text, line.provenance.commit_text))) if line.provenance else ""
+    author = f"  {shorten(clean(by))}" if by else ""
+    return f"{head}  {line.status or '?':<9}  {event.digest.hex[:_DIGITS]}{frozen}{problem}{author}"
 
 
 def _event_json(line: _EventLine) -> dict[str, object]:
@@ -221,4 +238,5 @@ def _event_json(line: _EventLine) -> dict[str, object]:
         "status": line.status,
         "frozen": line.status == "finalized",
         "problem": line.problem or None,
+        "provenance": line.provenance,
     }
