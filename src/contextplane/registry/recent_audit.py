@@ -229,7 +229,10 @@ class RecentTrees:
 
 
 class _EarlierRegistry:
-    """The subjects as they were at a checkpoint, verified from their first events on."""
+    """The subjects as they were at a checkpoint, verified from their first events on.
+
+    `entries`: those since it that count. A void one could name any event as the first.
+    """
 
     def __init__(  # noqa: PLR0913  what reading a registry takes
         self,

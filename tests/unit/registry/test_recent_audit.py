@@ -16,6 +16,7 @@ from contextplane.registry.streams import CHECKPOINTS, LOG, environment_stream
 from contextplane.trust.checkpoint import Checkpoint, CheckpointInvalid, NoteUnsigned, signed_checkpoint
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.keyring_stream import STREAM as KEYRING
+from contextplane.trust.merkle_log import LogEntry
 from tests.support.cases import cases
 from tests.support.forged_log import forge_log
 from tests.unit.registry.backdating import slipped_in
@@ -167,6 +168,26 @@ def test_damage_to_what_is_new_is_reported_as_by_a_full_audit(
 def test_an_old_event_of_a_stream_that_goes_on_is_verified_again(copy: Copy) -> None:
     copy.reword(PINS, 1, b"go", b"no")
     assert ("registry_signer_untrusted", f"{PINS}@2") in places(copy.audited_since())
+
+
+@cases("seq", (1, 50))
+def test_a_void_entry_does_not_say_where_a_stream_was(tmp_path: Path, seq: int) -> None:
+    """Events after it count as in a full audit."""
+    registry = Registry(path=str(tmp_path / f"{seq}.db"))
+    registry.publish(b"one")
+    kept = registry.pin("prod", "refunds@1.0.0", b"one").newest
+    with registry.catalog.write() as tx:
+        void = [LogEntry(event="0" * 64, seq=seq, stream=name, previous="1" * 64) for name in (OLD_VERSION, PINS)]
+        forge_log(tx, void, signer=key_of("author"), at=registry.now, origin=ORIGIN)
+    registry.on_version("pub", "refunds@1.0.0", Deprecated())
+    registry.publish(b"two", "refunds@1.0.1")
+    registry.pin("prod", "refunds@1.0.1", b"two")
+    with registry.catalog.read() as view:
+        result = audit_since(kept.note, AuditInputs(view=view, known=TrustedKeys(origin=ORIGIN), check=CHECK))
+    assert [(problem.code, problem.at, problem.logged) for problem in result.problems] == [
+        ("log_rewritten", f"{OLD_VERSION}@{seq}", True),
+        ("log_rewritten", f"{PINS}@{seq}", True),
+    ]
 
 
 def test_ends_of_streams_that_leave_something_out_are_found(copy: Copy) -> None:
