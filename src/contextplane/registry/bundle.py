@@ -19,7 +19,7 @@ witnesses of the registry, whose cosignatures are in the bundle.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -84,6 +84,7 @@ FORMAT: Literal["registry-bundle.v1"] = "registry-bundle.v1"
 MAX_BUNDLE_BYTES = 64 * 1024 * 1024
 _MOST_ENVIRONMENTS = 64
 _HINT = "ask for a new file: 'ctx export id@X.Y.Z -o FILE' in the store that has it"
+_BASE64 = "base64:"
 _LEVEL = re.compile(re.escape(f"tree/{TREE}/") + r"([0-9]{2})")
 _KINDS = {KEYRING_STREAM: "keyring_changed", LOG: "entry", COSIGNATURES: "cosignature"}
 
@@ -103,7 +104,10 @@ class BundleIncomplete(ContextPlaneError):
 
 
 class BundleStream(Document, frozen=True):
-    """Events of a stream, from the one after number `after` to its end: their bodies, as they are stored."""
+    """Events of a stream, from the one after number `after` to its end: their bodies, as they are stored.
+
+    A signer of the log can put bytes into a stream that are no text. They are in base64, after `base64:`.
+    """
 
     after: Annotated[int, Meta(ge=0)]
     events: tuple[str, ...]
@@ -222,7 +226,7 @@ class BundleRecorder:
         """The bundle of everything that was read so far."""
         streams = {
             name: BundleStream(
-                after=after, events=tuple(event.body.decode() for event in self._streams.read(name, after=after))
+                after=after, events=tuple(_body_text(event.body) for event in self._streams.read(name, after=after))
             )
             for name, after in sorted(self._read_after.items())
             if name in {LOG, KEYRING_STREAM, COSIGNATURES} or name.startswith(SUBJECTS)
@@ -242,6 +246,15 @@ class BundleRecorder:
         )
 
 
+def _body_text(body: bytes) -> str:
+    """The body of an event as a bundle has it."""
+    with suppress(UnicodeDecodeError):
+        text = body.decode()
+        if not text.startswith(_BASE64):
+            return text
+    return _BASE64 + encode_base64(body)
+
+
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -249,26 +262,28 @@ class BundleView:
     """Serves the content of a bundle as the streams, the nodes and the objects of a catalog."""
 
     def __init__(self, bundle: RegistryBundle) -> None:
-        checkpoints = BundleStream(after=0, events=(canonical(bundle.checkpoint).decode(),))
-        self._streams: Mapping[str, BundleStream] = {**bundle.streams, CHECKPOINTS: checkpoints}
+        self._streams: dict[str, tuple[int, Sequence[bytes]]] = {
+            name: (stream.after, [_read_body(text) for text in stream.events])
+            for name, stream in bundle.streams.items()
+        }
+        self._streams[CHECKPOINTS] = (0, [canonical(bundle.checkpoint)])
         self._nodes = {node_name(hashlib.sha256(text.encode()).digest()): text for text in bundle.heads}
         self._tree = {(level_name(TREE, node.level), node.index): node.hash for node in bundle.tree}
-        objects = [_decode_object(text) for text in bundle.objects]
+        objects = [_decode(text, "an object", at="/objects") for text in bundle.objects]
         self._objects = {Digest.of(data): data for data in objects}
 
     def head(self, stream: str) -> int:
-        content = self._streams.get(stream)
-        return 0 if content is None else content.after + len(content.events)
+        before, bodies = self._streams.get(stream, (0, ()))
+        return before + len(bodies)
 
     def read(self, stream: str, *, after: int = 0) -> Iterator[StoredEvent]:
         node = self._tree.get((stream, after))
         if node is not None:
             yield StoredEvent(stream=stream, seq=after + 1, kind="node", body=canonical(node))
             return
-        content = self._streams.get(stream)
-        for seq, text in enumerate(() if content is None else content.events, content.after + 1 if content else 1):
+        before, bodies = self._streams.get(stream, (0, ()))
+        for seq, body in enumerate(bodies, before + 1):
             if seq > after:
-                body = text.encode()
                 yield StoredEvent(stream=stream, seq=seq, kind=_KINDS.get(stream) or _kind_in(body), body=body)
 
     def names(self, prefix: str = "") -> Iterator[str]:
@@ -283,11 +298,21 @@ class BundleView:
         return self._objects[digest]
 
 
-def _decode_object(text: str) -> bytes:
+def _read_body(text: str) -> bytes:
+    """The body of an event, whose text must be the one that is written for it."""
+    if not text.startswith(_BASE64):
+        return text.encode()
+    body = _decode(text.removeprefix(_BASE64), "an event", at="/streams")
+    if _body_text(body) != text:
+        raise BundleInvalid("an event that is text is in base64", hint=_HINT)
+    return body
+
+
+def _decode(text: str, what: str, *, at: str) -> bytes:
     try:
-        return decode_base64(text, at="/objects")
+        return decode_base64(text, at=at)
     except Base64Refused as error:
-        raise BundleInvalid("an object is not base64", hint=_HINT) from error
+        raise BundleInvalid(f"{what} is not base64", hint=_HINT) from error
 
 
 def _kind_in(body: bytes) -> str:

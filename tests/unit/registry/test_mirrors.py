@@ -25,9 +25,14 @@ from contextplane.app.registry.release import retire
 from contextplane.app.settings import Settings
 from contextplane.compiler.case import CompileCase, read_case
 from contextplane.errors import ContextPlaneError
-from contextplane.model.ids import PackRef
+from contextplane.model.catalog import Event
+from contextplane.model.ids import Digest, PackRef
 from contextplane.registry.bundle import RegistryBundle, bundle_bytes, parse_bundle
+from contextplane.registry.streams import pins_stream, version_stream
+from contextplane.store.event_stream import stream_head
+from contextplane.trust.merkle_log import LogEntry
 from contextplane.trust.trust_root import TrustRoot
+from tests.support.forged_log import forge_log
 from tests.unit.compiler.case_files import SHOWN
 from tests.unit.compiler.scenario import put
 from tests.unit.registry.desk import (
@@ -102,6 +107,29 @@ def test_an_imported_version_compiles_to_the_same_bytes_as_where_it_was_publishe
     assert pair.take(pair.export().data) == "ok"
     assert compiled(pair.target) == compiled(pair.source)
     assert published_pack(pair.target.desk, REF) == published_pack(pair.source.desk, REF)
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", b"base64:AA==", b"{}"])
+def test_bytes_that_are_no_event_come_along_where_the_log_has_them(pair: Pair, body: bytes) -> None:
+    """Whoever signs the log can put them into a stream for good. They count for nothing elsewhere, either."""
+    with pair.source.desk.platform.catalog.write() as tx:
+        for stream in (pins_stream("staging", REF.pack_id), version_stream(REF)):
+            end = stream_head(tx.streams, stream)
+            assert end is not None
+            tx.streams.append(stream, end.seq, [Event(kind="pinned", body=body)])
+            entry = LogEntry(event=Digest.of(body).hex, seq=end.seq + 1, stream=stream, previous=end.digest)
+            now, origin = pair.source.desk.keys.clock, pair.source.desk.origin
+            forge_log(tx, [entry], signer=key_of("author"), at=now, origin=origin)
+    assert pair.take(pair.export().data) == "ok"
+    assert compiled(pair.target) == compiled(pair.source)
+
+
+@pytest.mark.parametrize("text", ["base64:", "base64:A", "base64:e30=", "base64:!!"])
+def test_an_event_of_a_bundle_that_is_base64_without_need_or_is_none_is_refused(pair: Pair, text: str) -> None:
+    bundle = parse_bundle(pair.export().data)
+    name = version_stream(REF)
+    stream = replace(bundle.streams[name], events=(*bundle.streams[name].events, text))
+    assert pair.take(bundle_bytes(replace(bundle, streams={**bundle.streams, name: stream}))) == "bundle_invalid"
 
 
 def test_overlays_and_the_version_before_come_along(pair: Pair) -> None:
