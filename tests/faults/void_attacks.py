@@ -20,8 +20,9 @@ from contextplane.registry.events import (
     Unpinned,
     Withdrawn,
 )
-from contextplane.registry.streams import environment_stream, names_stream
+from contextplane.registry.streams import environment_stream, names_stream, pins_stream
 from contextplane.trust.clock import next_event_time
+from contextplane.trust.merkle_log import LogEntry, entry_body
 from tests.faults.registry_attacks import (
     AUDIT,
     BEFORE,
@@ -76,12 +77,28 @@ def append_leaves(person: str, *bodies: bytes) -> Step:
     return lambda scene: Forger(scene.team, person).append_leaves(*bodies)
 
 
+def entry_of(stream: str, *, event: bytes = b"") -> bytes:
+    """An entry of the log for the first event of a stream."""
+    return entry_body(LogEntry(event=Digest.of(event).hex, seq=1, stream=stream, previous=""))
+
+
 def repeat_last_leaf(person: str) -> Step:
     """The last entry of the log, which everybody has seen, is put into it once more."""
 
     def step(scene: Scene) -> None:
         last = scene.rows.ask("SELECT max(seq) FROM event WHERE stream = ?", "registry/log")[0][0]
         Forger(scene.team, person).append_leaves(scene.body("registry/log", last))
+
+    return step
+
+
+def append_deep_pins(person: str) -> Step:
+    """Pins of environments and ids each of which begins with the last one, with bytes that are no events."""
+
+    def step(scene: Scene) -> None:
+        names = [pins_stream("a" * length, "a") for length in range(1, 114)]
+        names += [pins_stream("a" * 113, "a" * length) for length in range(2, 129)]  # no catalog has longer names
+        Forger(scene.team, person).append_firsts(names, b"{}")
 
     return step
 
@@ -185,7 +202,17 @@ OWN_VERSION: tuple[Step, ...] = (
     append("gops", names_stream(THING), CLAIM),
     append("gops", f"registry/version/{THING}@1.0.0", publication(OTHER_ISSUER)),
 )
-MISSING, INVALID = "registry_role_missing", "registry_event_invalid"
+MISSING, INVALID, REWRITTEN = "registry_role_missing", "registry_event_invalid", "log_rewritten"
+ODD_STREAMS = (
+    "registry/version/garbage",
+    f"registry/version/{PACK_ID}@1",
+    "registry/artifact/zz",
+    "registry/drafts/zz",
+    "registry/names/!!",
+    "registry/pins/prod",
+    "registry/evil",
+    "foo/bar",
+)
 UNKNOWN = frozenset({"version_not_found"})
 DOUBTFUL = frozenset({"pin_doubtful"})
 IN_STAGING = COMPILE_BEFORE.replace("prod", "staging")
@@ -326,6 +353,38 @@ VOID_ATTACKS = (
         "K(log)",
         (append_leaves("author", b"{}", b"\xff", b""),),
         "log_rewritten",
+    ),
+    void(
+        "an event is put into a stream whose name is none of pins",
+        "K(log)",
+        (append("author", "registry/pins/prod/!!", Unpinned(id=PACK_ID, version="1.1.0", pins=Pins())),),
+        REWRITTEN,
+        checks=(succeeds(f"pub: revoke {BEFORE} --reason leak"), succeeds(f"ops: unpin prod {PACK_ID} --reason x")),
+    ),
+    void(
+        "events are put into streams of nothing",
+        "K(log)",
+        tuple(append("author", name, Revoked()) for name in ODD_STREAMS),
+        REWRITTEN,
+        checks=(release("1.2.0"),),
+    ),
+    void(
+        "entries of streams that are not there, and of none, are put into the log",
+        "K(log)",
+        (append_leaves("author", *map(entry_of, ODD_STREAMS), b'{"event":"%s","previous":"","seq":1}' % (b"0" * 64)),),
+        REWRITTEN,
+    ),
+    void(
+        "each of many entries has a stream whose name begins with that of the last one",
+        "K(log)",
+        (append_leaves("author", *(entry_of("a" * length) for length in range(1, 601))),),
+        REWRITTEN,
+    ),
+    void(
+        "the names of pins are as deep as they can be",
+        "K(log)",
+        (append_deep_pins("author"),),
+        "envelope_invalid",
     ),
     void(
         "entries that follow nothing are put into the log",

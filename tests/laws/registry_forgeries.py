@@ -12,7 +12,7 @@ from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest, PackRef
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import Transaction
-from contextplane.registry.continuity import read_entry
+from contextplane.registry.continuity import is_logged, read_entry
 from contextplane.registry.events import (
     AliasDropped,
     AliasSet,
@@ -212,7 +212,8 @@ class LogForger:
 
     def sign(self, *entries: LogEntry, at: Timestamp | None = None) -> None:
         """Append entries, and sign the ends of the streams as they were with what the entries say; by default now."""
-        ends = {entry.stream: StreamHead(seq=entry.seq, digest=entry.event) for entry in entries}
+        counting = [entry for entry in entries if is_logged(entry.stream)]
+        ends = {entry.stream: StreamHead(seq=entry.seq, digest=entry.event) for entry in counting}
         self._sign(entries, ends, self._newest.heads or EMPTY_ROOT, at)
 
     def sign_streams(self) -> None:

@@ -7,7 +7,7 @@ from contextplane.ports.catalog import StreamsView, Transaction
 from contextplane.ports.keys import Signer
 from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.stream_heads import HeadNodes, HeadTree
-from contextplane.registry.streams import SUBJECTS
+from contextplane.registry.streams import SUBJECTS, is_subject
 from contextplane.store.event_stream import StreamHead, stream_head
 from contextplane.trust.checkpoint import KeyringPosition
 from contextplane.trust.keyring_stream import STREAM as KEYRING
@@ -18,8 +18,8 @@ __all__ = ["forge_log", "heads_of", "put_heads"]
 
 
 def heads_of(streams: StreamsView) -> dict[str, StreamHead]:
-    """The ends of all streams, read from the streams themselves."""
-    names = [KEYRING, *(name for prefix in SUBJECTS for name in streams.names(prefix))]
+    """The ends of all streams that the log is about, read from the streams themselves."""
+    names = [KEYRING, *(name for prefix in SUBJECTS for name in streams.names(prefix) if is_subject(name))]
     heads = ((name, stream_head(streams, name)) for name in names)
     return {name: head for name, head in heads if head is not None}
 

@@ -3,7 +3,7 @@
 He uses the functions of the package and none of its rules. What he writes has the right form, and only that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -106,6 +106,15 @@ class Forger:
         """Append an event that somebody else signed elsewhere."""
         with self._transaction() as (tx, origin):
             self._append(tx, origin, stream, Event(kind=kind, body=body))
+
+    def append_firsts(self, streams: Iterable[str], body: bytes) -> None:
+        """Append the same bytes as the first event of each of these streams."""
+        with self._transaction() as (tx, origin):
+            entries: list[LogEntry] = []
+            for stream in streams:
+                tx.streams.append(stream, 0, [Event(kind="pinned", body=body)])
+                entries.append(LogEntry(event=Digest.of(body).hex, seq=1, stream=stream, previous=""))
+            self._sign(tx, origin, entries)
 
     def append_leaves(self, *bodies: bytes) -> None:
         """Append bytes to the log and its tree as they are, and sign the ends of streams as they were."""

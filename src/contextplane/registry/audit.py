@@ -15,7 +15,7 @@
 It is pure over a view. Its cost grows with the size of the registry.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 
@@ -32,7 +32,7 @@ from contextplane.ports.objects import ObjectCorrupt, ObjectNotFound, ObjectObst
 from contextplane.registry.artifact_state import ArtifactState, Stage, is_allowed, refuse_transition
 from contextplane.registry.authority import KeyringHistory
 from contextplane.registry.claims import ClaimsJudge, PublicationAudit
-from contextplane.registry.continuity import check_continuity, read_entry
+from contextplane.registry.continuity import check_continuity, is_logged, parse_entry
 from contextplane.registry.events import (
     AliasSet,
     DraftListed,
@@ -61,6 +61,7 @@ from contextplane.registry.streams import (
     SUBJECTS,
     VERSIONS,
     artifact_stream,
+    is_subject,
     names_stream,
     version_stream,
 )
@@ -97,6 +98,7 @@ __all__ = [
 
 _BESIDE_THE_LOG = {CosignatureInvalid.code, ObjectCorrupt.code, ObjectNotFound.code, ObjectObstructed.code}
 """The codes of problems of what no checkpoint signs."""
+_SHOWN = 80
 
 
 class EventAudit:
@@ -143,19 +145,9 @@ class EventAudit:
             if entry.stream not in self.states:
                 # Without a state, only that problem is reported of it.
                 self.states[entry.stream], self._numbers[entry.stream] = None, entry.seq
-                self.states[entry.stream] = self._begin(entry)
+                self.states[entry.stream] = self._state_before(entry.stream)
             self._numbers[entry.stream] = entry.seq
             self._check_event(entry, index)
-
-    def _begin(self, entry: LogEntry) -> SubjectState | None:
-        """The state of a stream before its first entry; None for one of no subject: its events are void."""
-        try:
-            return self._state_before(entry.stream)
-        except EventInvalid as error:
-            if entry.stream.startswith(SUBJECTS):
-                raise
-            self._problems.add(error.code, entry.stream[:256], error.message, logged=True)
-            return None
 
     def _state(self, stream: str) -> SubjectState | None:
         """The state of a subject by the entries so far; None if its stream is damaged."""
@@ -397,8 +389,9 @@ def audit(inputs: AuditInputs) -> AuditResult:
             report_void_entry(entry, stored.seq - 1, problems)
     # (4) nothing beside it
     for name in chain.from_iterable(streams.names(prefix) for prefix in SUBJECTS):
-        events.refuse_beyond(name)
-    _refuse_strays(view, len(trees.levels), events.states, problems)
+        if is_subject(name):
+            events.refuse_beyond(name)
+    _refuse_strays(view, len(trees.levels), problems)
     # (5) both trees
     trees.compare(view, problems)
     # (6) the checkpoints, (7) and the newest of them
@@ -437,13 +430,17 @@ def verify_keyring(inputs: AuditInputs, problems: AuditProblems) -> TrustedKeys 
 
 
 def read_log_entry(stored: StoredEvent, problems: AuditProblems) -> LogEntry | None:
-    """Parse an entry of the log; None if it is not one as it is written, which is reported."""
+    """Parse an entry of the log; None if it is void by itself, which is reported."""
     place = f"{LOG}@{stored.seq}"
     if stored.kind != "entry":
         problems.add(LogRewritten.code, place, f"of the kind {stored.kind[:40]!r}")
-    entry = read_entry(stored.body)
+    entry = parse_entry(stored.body)
     if entry is None:
         problems.add(LogRewritten.code, place, "not an entry as it is written", logged=True)
+    elif not is_logged(entry.stream):
+        why = f"an entry of {entry.stream[:_SHOWN]!r}, which is no stream of the registry"
+        problems.add(LogRewritten.code, place, why, logged=True)
+        return None
     return entry
 
 
@@ -464,13 +461,17 @@ def report_unlogged_keyring(
     return True
 
 
-def _refuse_strays(view: RegistryView, levels: int, logged: Container[str], problems: AuditProblems) -> None:
+def _refuse_strays(view: RegistryView, levels: int, problems: AuditProblems) -> None:
     """Report streams under the names of the registry that no check covers.
 
-    Those that are in the log are void, and reported as such.
+    Those that an entry of the log names are reported there: the entry is void.
     """
-    for name in view.streams.names(REGISTRY):
-        if name not in {LOG, CHECKPOINTS, COSIGNATURES} and not name.startswith(SUBJECTS) and name not in logged:
+    own = {LOG, CHECKPOINTS, COSIGNATURES}
+    strays = [name for name in view.streams.names(REGISTRY) if name not in own and not is_subject(name)]
+    entries = map(parse_entry, (stored.body for stored in view.streams.read(LOG))) if strays else ()
+    logged = {entry.stream for entry in entries if entry is not None}
+    for name in strays:
+        if name not in logged:
             problems.add("registry_event_invalid", name, "not a stream of the registry")
     for name in levels_of(view.streams, "registry")[levels:]:
         problems.add("tree_damaged", name, "a level that the tree has not")

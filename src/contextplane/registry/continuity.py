@@ -12,8 +12,8 @@ the store is restored. Other streams can still be read.
 For a client that looks for the first time the entries since are all entries, and the ends before them are none. So a
 signer of checkpoints cannot leave an event out of the ends, not even for newcomers.
 
-An entry that does not follow the last one of its stream is void, and so is one that cannot be read: it moves no end.
-Otherwise one signer could close the registry for good.
+An entry that does not follow the last one of its stream is void, and so is one that cannot be read, or whose stream is
+neither the keyring nor of a subject: it moves no end. Otherwise one signer could close the registry for good.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ from contextplane.model.value import Value
 from contextplane.ports.catalog import StreamsView
 from contextplane.registry.first_format import MappedHeads, first_format_root
 from contextplane.registry.stream_heads import HeadNodesView, HeadTree, StreamCut, StreamHeads, root_over
-from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
+from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, is_subject
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.checkpoint import Checkpoint, LogRewritten, LogRolledBack, advance_checkpoint
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
@@ -43,6 +43,8 @@ __all__ = [
     "entries_since",
     "follow_entries",
     "follow_entry",
+    "is_logged",
+    "parse_entry",
     "prove_heads",
     "read_entry",
 ]
@@ -114,7 +116,7 @@ def check_log(streams: StreamsView, newest: VerifiedCheckpoint | None, seen: Che
 def entries_since(streams: StreamsView, size: int, root: bytes, shown: Checkpoint) -> list[LogEntry | None]:
     """The entries of the log of a checkpoint after its first `size`, whose root was `root`.
 
-    None stands for one that cannot be read.
+    None stands for one that is void by itself.
     """
     if size == shown.size:
         return []
@@ -141,7 +143,21 @@ _encoder = msgspec.json.Encoder()
 
 
 def read_entry(body: bytes) -> LogEntry | None:
-    """Parse an entry of the log; None if it is none in the one form that is written.
+    """Parse an entry of the log; None if it is void by itself.
+
+    It is not in the one form that is written, or its stream is none that the log is about.
+    """
+    entry = parse_entry(body)
+    return entry if entry is not None and is_logged(entry.stream) else None
+
+
+def is_logged(stream: str) -> bool:
+    """Whether entries of the log are about a stream of this name: the keyring, or a subject."""
+    return stream == KEYRING_STREAM or is_subject(stream)
+
+
+def parse_entry(body: bytes) -> LogEntry | None:
+    """Parse an entry of the log, of any stream; None if it is not in the one form that is written.
 
     There is one form only, so that an entry can be proved by what it says.
     """

@@ -13,9 +13,9 @@ from contextplane.model.ids import Digest
 from contextplane.model.timestamp import NO_TIME, Timestamp
 from contextplane.ports.catalog import Streams, StreamsView
 from contextplane.ports.keys import SignatureCheck, Signer
-from contextplane.registry.continuity import follow_entry, read_entry
+from contextplane.registry.continuity import follow_entry, is_logged, read_entry
 from contextplane.registry.stream_heads import HEAD_NODES, HeadNodes, HeadTree, StreamHeads
-from contextplane.registry.streams import CHECKPOINTS, LOG, TREE
+from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, NameInvalid
 from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.store.event_stream import StreamHead, last_event
 from contextplane.trust.checkpoint import KeyringPosition, open_checkpoint
@@ -96,6 +96,8 @@ def sign_log(  # noqa: PLR0913  what a checkpoint says
     entries = [*unlogged, *entries]
     tree = HeadTree(changes.marks, heads)
     for entry in entries:
+        if not is_logged(entry.stream):  # every reader would take it for void
+            raise NameInvalid(f"not a stream of the registry: {entry.stream[:80]!r}", at=LOG)
         tree.put(entry.stream, StreamHead(seq=entry.seq, digest=entry.event))
     return REGISTRY_LOG.append_entries(
         changes.streams,

@@ -19,7 +19,7 @@ arrive at the root that it saw then. Nodes are an index: they can be made again 
 import hashlib
 import re
 from binascii import a2b_base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar, Protocol, cast
 
 from contextplane.errors import ContextPlaneError, Family
@@ -167,19 +167,21 @@ class StreamHeads:
 
     def ends(self, prefix: str = "") -> Iterator[tuple[str, StreamHead]]:
         """The name and the end of every stream whose name begins with `prefix`."""
-        if self._top is not None:
-            yield from self._ends_below(_read_node(self._nodes, self._top, ""), "", prefix)
-
-    def _ends_below(self, node: _Node, above: str, prefix: str) -> Iterator[tuple[str, StreamHead]]:
-        name = above + node.label
-        if not (name.startswith(prefix) or prefix.startswith(name)):
-            return
-        if node.end is not None and name.startswith(prefix):
-            yield name, node.end
-        for character, child in node.children.items():
-            if len(name) >= len(prefix) or prefix[len(name)] == character:
-                below = _read_node(self._nodes, cast("_Reference", child), character)
-                yield from self._ends_below(below, name, prefix)
+        # Without recursion, as below: the tree is as deep as names are long.
+        waiting = [] if self._top is None else [(self._top, "", "")]
+        while waiting:
+            reference, first, above = waiting.pop()
+            node = _read_node(self._nodes, reference, first)
+            name = above + node.label
+            if not (name.startswith(prefix) or prefix.startswith(name)):
+                continue
+            if node.end is not None and name.startswith(prefix):
+                yield name, node.end
+            waiting += [
+                (cast("_Reference", child), character, name)
+                for character, child in reversed(node.children.items())
+                if len(name) >= len(prefix) or prefix[len(name)] == character
+            ]
 
 
 class HeadTree:
@@ -253,8 +255,9 @@ class HeadTree:
     def save(self, nodes: HeadNodes) -> bytes:
         """Write every changed node and drop those that were replaced; returns the root."""
         root, written = self.root, dict[_Reference, str]()
-        if self._top is not None:
-            _collect_changed(self._top, written)
+        if isinstance(self._top, _Node) and not self._top.is_stored:
+            for node in _changed_nodes(self._top, lambda below: not below.is_stored):
+                written[_reference(node)] = _node_text(node)
         for reference, text in written.items():
             nodes.put(_node_name(reference), text)
         for reference in self._dropped:
@@ -350,16 +353,21 @@ def _reference(node: _Reference | _Node) -> _Reference:
     if not isinstance(node, _Node):
         return node
     if node.reference is None:
-        node.reference = encode_base64(_hash(_node_text(node)))
-    return node.reference
+        for changed in _changed_nodes(node, lambda below: below.reference is None):
+            changed.reference = encode_base64(_hash(_node_text(changed)))
+    return cast("_Reference", node.reference)
 
 
-def _collect_changed(node: _Reference | _Node, written: dict[_Reference, str]) -> None:
-    """Collect the texts of all changed nodes. Nodes below an unchanged one are unchanged."""
-    if isinstance(node, _Node) and not node.is_stored:
-        for child in node.children.values():
-            _collect_changed(child, written)
-        written[_reference(node)] = _node_text(node)
+def _changed_nodes(top: _Node, is_changed: Callable[[_Node], bool]) -> list[_Node]:
+    """A node and all changed ones below it, each before its parent.
+
+    Nodes below an unchanged one are unchanged.
+    """
+    nodes = [top]
+    for node in nodes:  # it grows
+        nodes += [child for child in node.children.values() if isinstance(child, _Node) and is_changed(child)]
+    nodes.reverse()
+    return nodes
 
 
 def _node_text(node: _Node) -> str:

@@ -13,12 +13,14 @@
     registry/checkpoints            one signed note for each transaction that appended
     registry/cosignatures           signatures of witnesses on checkpoints
 
-Ids and names of environments have no slash, so that no two subjects share a name.
+Ids and names of environments have no slash, so that no two subjects share a name. They are bounded, and so is the depth
+of the tree over all names.
 """
 
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from typing import ClassVar, Protocol
 
 from contextplane.errors import ContextPlaneError, Family
@@ -45,6 +47,7 @@ __all__ = [
     "digests_of",
     "drafts_stream",
     "environment_stream",
+    "is_subject",
     "names_stream",
     "origin_of",
     "pins_stream",
@@ -75,6 +78,8 @@ TREE = "registry"
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_LONGEST = 256  # no catalog stores a stream with a longer name
+_MOST_NAMES = 2**14  # that are remembered
 
 
 class NameInvalid(ContextPlaneError):
@@ -118,9 +123,38 @@ def origin_of(store_id: str) -> str:
 
 
 def _check_name(name: str) -> str:
-    if _NAME.fullmatch(name) is None:
+    if not _is_name(name):
         raise NameInvalid(f"not a name: {name[:80]!r}", hint="ASCII letters, digits, _ . : and -, at most 128")
     return name
+
+
+def is_subject(stream: str) -> bool:
+    """Whether this is the name of a stream of the registry whose events are in the log.
+
+    A signer of the log can write any name into it. No reader looks at a stream with another name.
+    """
+    return len(stream) <= _LONGEST and _has_form(stream)
+
+
+@lru_cache(maxsize=_MOST_NAMES)
+def _has_form(stream: str) -> bool:
+    kind = next((prefix for prefix in SUBJECTS if stream.startswith(prefix)), "")
+    rest = stream.removeprefix(kind)
+    if kind == ARTIFACTS:
+        return is_sha256(rest)
+    if kind == PINS:
+        environment, _, rest = rest.partition("/")
+        return _is_name(environment) and _is_name(rest)
+    if kind in {DRAFTS, VERSIONS}:
+        try:
+            rest = PackRef.parse(rest).pack_id
+        except ContextPlaneError:
+            return False
+    return bool(kind) and _is_name(rest)
+
+
+def _is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None
 
 
 class StreamNames(Protocol):

@@ -54,7 +54,7 @@ from contextplane.registry.stream_heads import (
     StreamHeads,
 )
 from contextplane.registry.stream_reader import SubjectState
-from contextplane.registry.streams import CHECKPOINTS, LOG, PINS, REGISTRY, SUBJECTS
+from contextplane.registry.streams import CHECKPOINTS, LOG, PINS, REGISTRY, SUBJECTS, is_subject
 from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.store.event_stream import stream_head
 from contextplane.store.find import PACKS
@@ -306,7 +306,7 @@ def compare_objects(view: View) -> Iterator[tuple[str, str]]:
 
 def compare_ends(view: View, newest: VerifiedCheckpoint | None) -> Iterator[AuditProblem]:
     """Problems of the ends of streams, compared with the newest checkpoint and the tree in the index."""
-    names = [name for prefix in SUBJECTS for name in view.streams.names(prefix)]
+    names = [name for prefix in SUBJECTS for name in view.streams.names(prefix) if is_subject(name)]
     logged = log_ends(view.streams)
     for name in sorted({*names, *logged}):
         if stream_head(view.streams, name) != logged.get(name):
@@ -339,7 +339,7 @@ def compare_drafts(view: View, reader: RegistryReader) -> Iterator[tuple[str, st
 
 def _changes(streams: StreamsView) -> Iterator[tuple[str, Change]]:
     for prefix in SUBJECTS:
-        for stream in list(streams.names(prefix)):
+        for stream in filter(is_subject, list(streams.names(prefix))):
             for stored in streams.read(stream):
                 try:
                     yield stream, read_event(stored.body)[1].change

@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import pytest
@@ -20,6 +22,7 @@ from contextplane.registry.stream_heads import (
     node_name,
     root_over,
 )
+from contextplane.registry.streams import PINS, is_subject
 from contextplane.store.event_stream import StreamHead
 from contextplane.trust.merkle import EMPTY_ROOT
 from contextplane.trust.merkle_log import LogEntry, entry_body
@@ -278,6 +281,32 @@ def test_a_child_whose_label_begins_otherwise_than_its_parent_says_is_refused(la
         assert error.value.at == node_name(child_hash)
 
 
+@pytest.fixture
+def few_frames() -> Iterator[None]:
+    """Few more calls than now may be within each other."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("few_frames")
+def test_the_deepest_tree_of_names_takes_no_deep_calls() -> None:
+    """Whoever signs the log chooses names of streams."""
+    environments = [f"{PINS}{'a' * length}/a" for length in range(1, 114)]
+    names = [*environments, *(f"{PINS}{'a' * 113}/{'a' * length}" for length in range(2, 129))]
+    assert all(map(is_subject, names))
+    heads = {name: head_of(name, 1) for name in names}
+    nodes, root = tree(heads)
+    assert root_over(heads) == root
+    assert dict(StreamHeads(nodes, root).ends()) == heads
+    prove_heads(nodes, EMPTY_ROOT, root, entries_of([*heads]))
+    other = HeadTree(nodes, root)
+    other.put(names[-1], head_of(names[-1], 2))
+    other.save(nodes)
+    assert {name: end.seq for name, end in StreamHeads(nodes, other.root).ends(names[-1])} == {names[-1]: 2}
+
+
 # --- continuity: the ends before, and the entries since, are the ends now --------------------------------------------
 
 LOGS = st.lists(NAMES, max_size=40).flatmap(lambda names: st.tuples(st.just(names), st.integers(0, len(names))))
@@ -407,6 +436,62 @@ def test_an_entry_has_one_form_only() -> None:
         b"\xff",
     ):
         assert read_entry(other) is None
+
+
+LONG = "a" * 128
+LOGGED = (
+    "trust/keyring",
+    f"registry/artifact/{'0a' * 32}",
+    f"registry/drafts/{LONG}@1.0.0",
+    "registry/names/a.b:c-d_e",
+    "registry/version/a@999999999.999999999.999999999",
+    f"registry/pins/{LONG[:113]}/{LONG}",
+    "registry/aliases/a",
+    "registry/environments/prod",
+)
+NOT_LOGGED = (
+    "",
+    "a",
+    "foo/bar",
+    "trust/keyring/a",
+    "registry/log",
+    "registry/checkpoints",
+    "registry/evil",
+    "tree/registry/00",
+    "registry/artifact/zz",
+    f"registry/artifact/{'0A' * 32}",
+    f"registry/artifact/{'0a' * 32}/a",
+    "registry/drafts/zz",
+    "registry/version/garbage",
+    "registry/version/a@1",
+    "registry/version/a@1.0.0/a",
+    "registry/version/_a@1.0.0",
+    f"registry/version/{LONG}a@1.0.0",
+    "registry/names/!!",
+    f"registry/names/{LONG}a",
+    "registry/pins/",
+    "registry/pins/prod",
+    "registry/pins/prod/",
+    "registry/pins//a",
+    "registry/pins/prod/!!",
+    "registry/pins/prod/a/a",
+    f"registry/pins/{LONG[:114]}/{LONG}",
+    "registry/aliases/",
+    "registry/environments/a/b",
+)
+
+
+@cases("name", LOGGED)
+def test_the_log_is_about_the_keyring_and_subjects(name: str) -> None:
+    (entry,) = entries_of([name])
+    assert read_entry(entry_body(entry)) == entry
+
+
+@cases("name", NOT_LOGGED)
+def test_an_entry_of_any_other_stream_is_void(name: str) -> None:
+    body = b'{"event":"%s","previous":"","seq":1,"stream":"%s"}' % (b"0" * 64, name.encode())
+    assert read_entry(body) is None
+    assert read_entry(body.replace(b',"stream":""', b"")) is None
 
 
 @given(LOGS.filter(lambda log: log[1] < len(log[0])), st.data())

@@ -9,6 +9,7 @@ from contextplane.registry.audit import AuditInputs, AuditResult, audit
 from contextplane.registry.events import (
     Change,
     Deprecated,
+    DraftListed,
     EnvironmentOpened,
     NameClaimed,
     Pin,
@@ -27,8 +28,10 @@ from contextplane.registry.streams import (
     names_stream,
     pins_stream,
     version_stream,
+    versions_of,
 )
-from contextplane.registry.writer import PlannedChange
+from contextplane.registry.version_view import list_pins
+from contextplane.registry.writer import PlannedChange, compare_ends
 from contextplane.store.event_stream import stream_head
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle_log import LogEntry
@@ -130,6 +133,61 @@ def test_bytes_that_are_no_event_are_passed_over_where_the_log_has_them(registry
     with registry.opened() as reader:
         assert reader.version(REF).stage == "revoked"
         assert [event.kind for event in reader.history(VERSION)] == ["published", "revoked"]
+
+
+ODD_STREAMS = (
+    "registry/pins/prod/!!",
+    "registry/pins/prod",
+    "registry/version/garbage",
+    "registry/artifact/zz",
+    "registry/drafts/zz",
+    "registry/names/!!",
+    "registry/evil",
+    "foo/bar",
+)
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_entries_of_streams_of_nothing_are_void_and_everybody_goes_on(registry: Registry, *, is_stored: bool) -> None:
+    """Whether or not the catalog has their events."""
+    with registry.catalog.write() as tx:
+        for stream in ODD_STREAMS:
+            if is_stored:
+                tx.streams.append(stream, 0, [Event(kind="pinned", body=b"{}")])
+            entry = LogEntry(event=Digest.of(b"{}").hex, seq=1, stream=stream, previous="")
+            forge_log(tx, [entry], signer=key_of("author"), at=registry.now, origin=ORIGIN)
+    result = audited(registry)
+    assert [(problem.code, problem.logged) for problem in result.problems] == [("log_rewritten", True)] * len(
+        ODD_STREAMS
+    )
+    assert all(repr(stream) in problem.message for stream, problem in zip(ODD_STREAMS, result.problems, strict=True))
+    sign_again(registry)
+    registry.publish(b'{"pack":2}', "refunds@1.0.1")
+    registry.pin("prod", "refunds@1.0.1", b'{"pack":2}')
+    with registry.opened() as reader:
+        assert [str(ref) for ref in versions_of(reader)] == ["refunds@1.0.0", "refunds@1.0.1"]
+        assert [str(ref) for ref, _ in list_pins(reader)] == ["refunds@1.0.1"]
+    again = audited(registry)
+    assert again.problems == result.problems
+    with registry.catalog.read() as view:
+        assert list(compare_ends(view, again.newest)) == []
+
+
+@pytest.mark.parametrize("stream", ["registry/pins/prod/!!", "registry/evil"])
+def test_a_stream_of_nothing_that_the_log_does_not_name_is_damage(registry: Registry, stream: str) -> None:
+    with registry.catalog.write() as tx:
+        tx.streams.append(stream, 0, [Event(kind="pinned", body=b"{}")])
+    result = audited(registry)
+    assert [(problem.code, problem.at) for problem in result.problems] == [("registry_event_invalid", stream)]
+    assert not result.signable
+
+
+def test_nobody_acts_on_a_stream_of_nothing(registry: Registry) -> None:
+    """Readers would take it for void."""
+    change = DraftListed(digest=str(Digest.of(PACK)))
+    planned = PlannedChange(stream="registry/drafts/_refunds@1.0.0", change=change, reason="go")
+    assert code(lambda: registry.act("author", planned)) == "registry_name_invalid"
+    assert audited(registry).sound
 
 
 @pytest.mark.parametrize("seq", [1, 2, 3])
