@@ -300,7 +300,7 @@ def test_the_deepest_tree_of_names_takes_no_deep_calls() -> None:
     nodes, root = tree(heads)
     assert root_over(heads) == root
     assert dict(StreamHeads(nodes, root).ends()) == heads
-    prove_heads(nodes, EMPTY_ROOT, root, entries_of([*heads]))
+    assert prove_heads(nodes, EMPTY_ROOT, root, entries_of([*heads])) is not None
     other = HeadTree(nodes, root)
     other.put(names[-1], head_of(names[-1], 2))
     other.save(nodes)
