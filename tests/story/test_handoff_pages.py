@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
+from contextplane.app.clients.client import CLIENTS, Client
 from contextplane.handoff import errors
 from contextplane.mcp.main import _USAGE
 from tests.patience import PATIENCE
@@ -29,17 +31,38 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def configured() -> list[dict[str, Any]]:
-    """Each server that the page configures."""
+def configurations() -> list[dict[str, Any]]:
+    """Each block of configuration of the page, as its client reads it."""
     text = PAGE.read_text(encoding="utf-8").partition("<!-- clients:")[2].partition("\n## ")[0]
-    configurations = [msgspec.json.decode(block, type=dict[str, Any]) for block in blocks(text, "json")]
-    configurations += [tomllib.loads(block) for block in blocks(text, "toml")]
-    return [server for configuration in configurations for kind in configuration.values() for server in kind.values()]
+    return [
+        *(msgspec.json.decode(block, type=dict[str, Any]) for block in blocks(text, "json")),
+        *(tomllib.loads(block) for block in blocks(text, "toml")),
+        *(yaml.safe_load(block) for block in blocks(text, "yaml")),
+    ]
 
 
-def test_every_configuration_of_the_page_starts_a_server_that_answers(tmp_path: Path) -> None:
-    servers = configured()
-    assert len(servers) == 5
+def server_of(configuration: dict[str, Any]) -> dict[str, Any]:
+    """The server of a configuration. Continue lists servers, the other clients name them."""
+    (servers,) = (value for value in configuration.values() if isinstance(value, dict | list))
+    (server,) = servers if isinstance(servers, list) else servers.values()
+    return dict(server)
+
+
+def command_of(server: dict[str, Any]) -> list[str]:
+    """The command line of a server. opencode writes it as one list, Goose names the program cmd."""
+    command = server.get("command", server.get("cmd"))
+    return list(command) if isinstance(command, list) else [str(command), *server.get("args", [])]
+
+
+def test_the_page_configures_twelve_clients() -> None:
+    assert len(configurations()) == 12
+
+
+@pytest.mark.parametrize("configuration", configurations(), ids=lambda value: next(iter(value)))
+def test_every_configuration_of_the_page_starts_a_server_that_answers(
+    tmp_path: Path, configuration: dict[str, Any]
+) -> None:
+    server = server_of(configuration)
     (tmp_path / "project").mkdir()
     folders = {
         "/path/to/bin": str(Path(COMMAND).parent),
@@ -53,20 +76,24 @@ def test_every_configuration_of_the_page_starts_a_server_that_answers(tmp_path: 
         return text
 
     path = f"{Path(COMMAND).parent}:{environment()['PATH']}"
-    for server in servers:
-        parts = ["env", server["command"], *server.get("args", [])]
-        command = [real(part, quote=before == "-c") for before, part in pairwise(["", *parts])]
-        env = {name: real(value) for name, value in server.get("env", {}).items()}
-        result = subprocess.run(
-            command,
-            cwd=real(server.get("cwd", str(tmp_path))),
-            env=environment({**env, "PATH": path}),
-            input=says("initialize", {}),
-            capture_output=True,
-            check=False,
-            timeout=PATIENCE,
-        )
-        assert b'"name":"context-pack"' in result.stdout, (shlex.join(command), result.stderr)
+    command = [real(part, quote=before == "-c") for before, part in pairwise(["", "env", *command_of(server)])]
+    env = {name: real(value) for name, value in server.get("env", {}).items()}
+    result = subprocess.run(
+        command,
+        cwd=real(server.get("cwd", str(tmp_path))),
+        env=environment({**env, "PATH": path}),
+        input=says("initialize", {}),
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert b'"name":"context-pack"' in result.stdout, (shlex.join(command), result.stderr)
+
+
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+def test_the_page_shows_what_install_writes(client: Client) -> None:
+    entry = client.entry(("ctx", "mcp"), "project")
+    assert {client.container: {"context-pack": entry}} in configurations()
 
 
 def migrations() -> list[tuple[str, str, str]]:

@@ -168,8 +168,8 @@ def test_on_a_terminal_it_says_at_once_what_it_is_and_how_to_connect_it(
         assert process.stdout is not None
         lines = [process.stderr.readline().decode() for _ in range(5)]
         assert "MCP server" in lines[0]
-        assert any("claude mcp add context-pack -- ctx mcp" in line for line in lines)
-        assert any("codex mcp add context-pack -- ctx mcp" in line for line in lines)
+        assert any("ctx mcp install CLIENT" in line for line in lines)
+        assert any("ctx mcp check" in line for line in lines)
         os.write(ours, PING)  # it serves all the same, and waits as long as the person likes
         assert msgspec.json.decode(process.stdout.readline())["id"] == "ping"
         os.write(ours, b"\x04")

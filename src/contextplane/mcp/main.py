@@ -28,10 +28,9 @@ environment:
 
 
 _TERMINAL = """This is an MCP server: coding agents start it and talk to it over standard input and output. Connect one:
-  Claude Code   claude mcp add context-pack -- ctx mcp
-  Codex         codex mcp add context-pack -- ctx mcp
-  Gemini CLI    gemini mcp add context-pack ctx mcp
-  others        {"mcpServers": {"context-pack": {"command": "ctx", "args": ["mcp"]}}}
+  ctx mcp install CLIENT    claude-code, codex, gemini, cursor, vscode or opencode
+  ctx mcp check             show what the connected clients will see
+  others                    {"mcpServers": {"context-pack": {"command": "ctx", "args": ["mcp"]}}}
 Run these in the project. People read the same packs with 'ctx handoff list'. Press Ctrl-D to leave.
 """
 """Printed for a person who starts the server on a terminal."""
