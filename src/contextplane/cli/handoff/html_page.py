@@ -103,7 +103,7 @@ def _state_text(ref: Ref, located: LocatedRef) -> str:
 
 
 def _target(ref: Ref, located: LocatedRef, source_root: str) -> str:
-    """Return the address of the lines; empty for a file that cannot be read, or is outside of the source root."""
+    """Return the address of the lines; empty for a file that cannot be read below the source root."""
     if located.state == "unreadable":
         return ""
     path = os.path.join(source_root, located.path or ref.path)

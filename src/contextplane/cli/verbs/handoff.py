@@ -22,7 +22,7 @@ Examples:
   ctx handoff write edited.json --update pk_abcd2345@3   replace revision 3
   ctx handoff show pk_abcd2345                           summarize one
   ctx handoff read refund-limit --follow                 watch it while agents write
-  ctx handoff show refund-limit --html > page.html       write a page for a browser
+  ctx handoff show refund-limit --html                   print a page for a browser
   ctx handoff log pk_abcd2345                            list its events
   ctx handoff extend pk_abcd2345 --by 3d                 give it three more days
   ctx handoff export pk_abcd2345@3 -o handoff.tar        write it to a file
