@@ -68,7 +68,7 @@ LINES: list[tuple[tuple[str, ...], list[str]]] = [
     (("new", "x.yaml", "--from", ""), ["openapi", "mcp"]),
     (("new", "x.yaml", "--from", "openapi", ""), [":files"]),
     (("new", "x.yaml", "--from", "openapi", "a.yaml", "--tr"), ["--trust-hints"]),
-    (("handoff", ""), ["list", "read", "write", "show", "log", "export"]),
+    (("handoff", ""), ["list", "read", "write", "show", "log", "extend", "export"]),
     (("test", "a", "b", ""), [":files"]),
     (("compile", "p.yaml", "--role", ""), []),
 ]

@@ -158,8 +158,8 @@ _READ = 2000  # before it is shortened: half a secret is not recognized
 def current_provenance(client: str, checkout: Checkout | None) -> HandoffProvenance:
     """Return who writes now, and on which code.
 
-    Names come from the client and from the repository. Nothing decides by them. If git does not work, the dirty state is
-    not known.
+    Names come from the client and from the repository. Nothing decides by them. Without a git that works, the dirty
+    state is not known.
     """
     author = HandoffProvenance(client=_clean(client), user=_clean(_user()))
     if checkout is None:

@@ -99,6 +99,11 @@ class HandoffSession:
         renames = None if self._checkout is None else RenamedFiles(self._checkout.root, self._source_root).new_path
         return SourceReader(sources, self.limits.max_source_bytes, renamed_path=renames)
 
+    @property
+    def source_root(self) -> str:
+        """The folder that refs point into."""
+        return os.path.abspath(self._source_root)
+
     def source_place(self) -> "SourcePlace":
         """Return the source root, which absolute paths of a document may lead into."""
         from contextplane.handoff.document import SourcePlace

@@ -1,8 +1,10 @@
-"""`ctx handoff read`: the page that an agent gets, in colour."""
+"""`ctx handoff read`: the page that an agent gets, in colour; with --follow again whenever it changes."""
 
 import re
+import time
 from argparse import Namespace
 from collections.abc import Iterator
+from typing import NoReturn
 
 from contextplane.app.handoff.page import PageQuery, render_selected
 from contextplane.app.handoff.revisions import select_revision
@@ -14,6 +16,8 @@ from contextplane.cli.terminal import page
 
 __all__ = ["read_pack"]
 
+_EVERY_SECONDS = 1.0
+_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 _FENCE = re.compile(r"(?P<run>`{3,}|~{3,})(?P<language>[a-z]*)")
 _NUMBERED = re.compile(r"( *[0-9]+: )(.*)", re.DOTALL)
 _MARKS = (
@@ -31,6 +35,8 @@ def read_pack(args: Namespace, output: CommandOutput) -> int:
         offset=args.offset or 0,
         contains=(args.contains or "").strip() or None,
     )
+    if args.follow:
+        return _follow(args.ref, query, output)
     with handoff_session(output) as session:
         selected = select_revision(session, args.ref)
         rendered = render_selected(session, selected, query)
@@ -39,6 +45,25 @@ def read_pack(args: Namespace, output: CommandOutput) -> int:
         text = "\n".join(_lines(rendered.text.removesuffix("\n"), output))
         output.entry(text, text) if output.quiet else page(text, output)
     return OK
+
+
+def _follow(ref: str, query: PageQuery, output: CommandOutput) -> NoReturn:
+    """Print the page whenever the pack or its code has changed, until the pack is gone.
+
+    The store is open only while it is read. A terminal shows the newest page alone.
+    """
+    shown: list[str] = []
+    while True:
+        with handoff_session(output) as session:
+            rendered = render_selected(session, select_revision(session, ref), query)
+        lines = rendered.text.removesuffix("\n").split("\n")
+        steady = [line for line in lines if "ttl_remaining" not in line]  # the time that is left always changes
+        if steady != shown:
+            head = _CLEAR if output.out.isatty() else "\n" if shown else ""
+            output.out.write(head + "\n".join(_lines("\n".join(lines), output)) + "\n")
+            output.out.flush()
+            shown = steady
+        time.sleep(_EVERY_SECONDS)
 
 
 def _lines(text: str, output: CommandOutput) -> Iterator[str]:

@@ -33,13 +33,18 @@ _COLOR = {"moved": "yellow", "changed": "red", "gone": "red", "unreadable": "red
 _DIGITS = 12
 
 
-def show(text: str, output: CommandOutput) -> int:
-    """Print a summary of the revision that a text names."""
+def show(text: str, output: CommandOutput, *, html: bool = False) -> int:
+    """Print a summary of the revision that a text names; with `html` a page for a browser."""
     with handoff_session(output) as session:
         summary = summarize(session, text)
         pack, locate = summary.selected.pack, session.source_reader().locate
         if output.json:
             output.answer(_summary_json(summary, locate))
+            return OK
+        if html:
+            from contextplane.cli.handoff.html_page import html_page
+
+            output.out.write(html_page(summary, locate, session.source_root))
             return OK
         text = "\n".join([*_head(summary, output), *_section_lines(pack, locate, output)])
     output.entry(f"{pack.id}@{pack.revision}", text) if output.quiet else page(text, output)

@@ -2,9 +2,11 @@
 
   list      list available packs, newest first; with --expired also those that have expired.
   read      print a pack as its readers see it, with the current code: as a reviewer, or as --profile says.
+            With --follow again whenever the pack or its code changes, until Ctrl-C.
   write     store the document in FILE (JSON, or YAML by its extension; - for standard input) as a new pack. With
             --update it becomes the next revision of a pack, if that still has the revision that you name.
   show      summarize a pack: its revisions, what is finalized, its sections, and the state of the code it refers to.
+            With --html as a page for a browser, with links into the code.
   log       list everything that happened to a pack, also if it was deleted or has expired, until 'ctx gc' removes it.
   extend    move the deadline of a pack by --by; if it has expired, from now on. A pack that has expired can be revived
             until 'ctx gc' removes it.
@@ -19,6 +21,8 @@ Examples:
   ctx handoff write findings.yaml                        store a new one
   ctx handoff write edited.json --update pk_abcd2345@3   replace revision 3
   ctx handoff show pk_abcd2345                           summarize one
+  ctx handoff read refund-limit --follow                 watch it while agents write
+  ctx handoff show refund-limit --html                   print a page for a browser
   ctx handoff log pk_abcd2345                            list its events
   ctx handoff extend pk_abcd2345 --by 3d                 give it three more days
   ctx handoff export pk_abcd2345@3 -o handoff.tar        write it to a file
@@ -32,12 +36,12 @@ from contextplane.cli.output import CommandOutput
 __all__ = ["add_arguments", "run"]
 
 _LIST = ("all", "status", "freshness", "expired", "query")
-_READ = ("profile", "contains")
+_READ = ("profile", "contains", "follow")
 _TAKES = {
     "list": frozenset({*_LIST, "limit", "offset"}),
     "read": frozenset({*_READ, "limit", "offset"}),
     "write": frozenset({"update", "dry_run"}),
-    "show": frozenset[str](),
+    "show": frozenset({"html"}),
     "log": frozenset[str](),
     "extend": frozenset({"by"}),
     "export": frozenset({"output"}),
@@ -65,6 +69,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--profile", choices=("reviewer", "orchestrator", "executor"), help="as this reader sees it (default: reviewer)"
     )
     reading.add_argument("--contains", metavar="TEXT", help="only chunks that contain this text")
+    reading.add_argument("--follow", action="store_true", help="print it again whenever the pack or its code changes")
+    showing = parser.add_argument_group("show")
+    showing.add_argument("--html", action="store_true", help="print a page for a browser, with links into the code")
     writing = parser.add_argument_group("write")
     writing.add_argument(
         "--update", metavar="PACK", help="the pack to update, at the revision that you edited: pk_<id>@3"
@@ -95,7 +102,7 @@ def run(args: Namespace, output: CommandOutput) -> int:
     if args.what == "show":
         from contextplane.cli.handoff.show import show
 
-        return show(args.ref, output)
+        return show(args.ref, output, html=args.html)
     if args.what == "log":
         from contextplane.cli.handoff.show import log
 
@@ -118,6 +125,9 @@ def _check(args: Namespace) -> None:
             raise Usage(f"argument --{name.replace('_', '-')}: not allowed with {args.what}", hint=hint)
     if args.all and args.limit:
         raise Usage("argument --all: not allowed with argument --limit", hint=hint)
+    for name in ("follow", "html"):
+        if getattr(args, name) and args.json:
+            raise Usage(f"argument --{name}: not allowed with argument --json", hint=hint)
     if args.what == "export" and args.output is None:
         raise Usage("the following arguments are required: -o/--output", hint=hint)
 
