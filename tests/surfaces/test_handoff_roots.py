@@ -296,7 +296,10 @@ def test_a_rename_is_followed_into_the_worktree_and_not_out_of_the_source_root(r
         assert states(agent, pack) == [("app", "moved")]
 
 
-def test_a_hostile_repository_runs_nothing_and_changes_nothing(repository: Place, tmp_path: Path) -> None:
+@pytest.mark.parametrize("include", [False, True])
+def test_a_hostile_repository_runs_nothing_and_changes_nothing(
+    repository: Place, tmp_path: Path, *, include: bool
+) -> None:
     pack = write(repository.folder)
     rename(repository, "lib/login.py")
     traps = tmp_path / "traps"
@@ -322,7 +325,10 @@ def test_a_hostile_repository_runs_nothing_and_changes_nothing(repository: Place
         "core.sshCommand": str(trap),
         "alias.rev-list": f"!{trap}",
     }.items():
-        git("config", key, value, cwd=repository.folder)
+        file = ["--file", str(repository.folder / ".git" / "more")] if include else []
+        git("config", *file, key, value, cwd=repository.folder)
+    if include:
+        git("config", "include.path", "more", cwd=repository.folder)
     (repository.folder / ".gitattributes").write_text("* filter=evil diff=evil\n", encoding="utf-8")
     sprung.unlink(missing_ok=True)
     index = (repository.folder / ".git" / "index").read_bytes()

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 
+from contextplane.adapters.files.checkout import Checkout
 from contextplane.adapters.files.workspace import is_below
 
 __all__ = ["GitProcess", "git_program"]
@@ -39,6 +40,8 @@ _OPTIONS = (
     *("-c", "diff.renameLimit=2000"),
     *("-c", "safe.bareRepository=explicit"),
 )
+_NO_LFS = ("-c", "filter.lfs.clean=", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false")
+_MOST_CONFIG_BYTES = 64 * 1024
 _DIFF = ("-z", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
 
 
@@ -52,10 +55,11 @@ def git_program(path: str, root: str) -> str | None:
 
 
 class GitProcess:
-    """Asks git about the checkout with this root. All questions together get a few seconds."""
+    """Asks git about a checkout. All questions together get a few seconds."""
 
-    def __init__(self, root: str, environment: Mapping[str, str]) -> None:
-        self._root = os.path.realpath(root)
+    def __init__(self, checkout: Checkout, environment: Mapping[str, str]) -> None:
+        self._checkout = checkout
+        self._root = checkout.root
         self._program = git_program(environment.get("PATH", ""), self._root)
         kept = {name: environment[name] for name in _KEPT_VARIABLES if name in environment}
         folder = os.path.dirname(self._program or "")
@@ -93,7 +97,13 @@ class GitProcess:
         return len(entries) > _MOST_COMPARED or any(self._differs(meta, path) for meta, path in entries)
 
     def _filter_options(self) -> tuple[str, ...] | None:
-        """Return the options that switch every filter off; None if git does not say which there are."""
+        """Return the options that switch every filter off; None if git does not say which there are.
+
+        Git is asked only if the configuration of the repository may have one. Filters of the user's own configuration
+        are those of every git of that user; of these only Git LFS is switched off.
+        """
+        if not self._may_have_filters():
+            return _NO_LFS
         output = self._run("config", "--null", "--name-only", "--get-regexp", r"^filter\..*", ok=(0, 1))
         if output is None:
             return None
@@ -103,6 +113,21 @@ class GitProcess:
             return None  # such a name cannot be set by an option, or is none
         off = ((f"{driver}.clean=", f"{driver}.process=", f"{driver}.required=false") for driver in drivers)
         return tuple(part for settings in off for setting in settings for part in ("-c", setting))
+
+    def _may_have_filters(self) -> bool:
+        """Whether the repository configures a filter, or includes another file."""
+        git_dir, common_dir = self._checkout.git_dir, self._checkout.common_dir
+        for path in dict.fromkeys((os.path.join(common_dir, "config"), os.path.join(git_dir, "config.worktree"))):
+            try:
+                with open(path, "rb") as file:
+                    text = file.read(_MOST_CONFIG_BYTES + 1).lower()
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return True
+            if len(text) > _MOST_CONFIG_BYTES or b"filter" in text or b"include" in text:
+                return True
+        return False
 
     def _differs(self, meta: bytes, path: bytes) -> bool:
         """Whether a file has other content than the blob of an entry that may be modified."""

@@ -131,8 +131,9 @@ def _source_root(settings: Settings, store: str, checkout: Checkout | None) -> s
 class RenamedFiles:
     """The new names of missing files below a source root. Git is asked when the first one is missing."""
 
-    def __init__(self, checkout_root: str, source_root: str) -> None:
-        self._checkout_root = checkout_root
+    def __init__(self, checkout: Checkout, source_root: str) -> None:
+        self._checkout = checkout
+        self._checkout_root = checkout.root
         self._source_root = os.path.realpath(source_root)
         self._git: GitProcess | None = None
 
@@ -143,7 +144,7 @@ class RenamedFiles:
         if self._git is None:
             from contextplane.adapters.git_process import GitProcess
 
-            self._git = GitProcess(self._checkout_root, git_environment())
+            self._git = GitProcess(self._checkout, git_environment())
         was = os.path.relpath(os.path.join(self._source_root, path), self._checkout_root)
         now = os.path.join(self._checkout_root, self._git.renamed_path(was) or os.pardir)
         return os.path.relpath(now, self._source_root) if is_below(self._source_root, now) else None
@@ -169,7 +170,7 @@ def current_provenance(client: str, checkout: Checkout | None) -> HandoffProvena
     if head.commit is not None:
         from contextplane.adapters.git_process import GitProcess
 
-        dirty = GitProcess(checkout.root, git_environment()).is_dirty()
+        dirty = GitProcess(checkout, git_environment()).is_dirty()
     return HandoffProvenance(
         client=author.client, user=author.user, commit=head.commit, branch=_clean(head.branch or ""), dirty=dirty
     )

@@ -96,7 +96,7 @@ class HandoffSession:
         from contextplane.handoff.source import SourceReader
 
         sources = FileSources(self._source_root, excluded_store=self._path)
-        renames = None if self._checkout is None else RenamedFiles(self._checkout.root, self._source_root).new_path
+        renames = None if self._checkout is None else RenamedFiles(self._checkout, self._source_root).new_path
         return SourceReader(sources, self.limits.max_source_bytes, renamed_path=renames)
 
     @property
