@@ -218,10 +218,18 @@ DOUBTFUL = frozenset({"pin_doubtful"})
 IN_STAGING = COMPILE_BEFORE.replace("prod", "staging")
 
 
-def backdated(name: str, revoked: Check, *, story: tuple[Step, ...] = (), later: tuple[Step, ...] = ()) -> Attack:
+def backdated(
+    name: str,
+    revoked: Check,
+    *,
+    story: tuple[Step, ...] = (),
+    theft: tuple[Step, ...] = (),
+    later: tuple[Step, ...] = (),
+) -> Attack:
     """A thief pins with an earlier time. The owner revokes from the time of the theft, and nothing of it is left.
 
-    `later`: what honest people do before the theft is known. What the holder of the key pinned before it stays.
+    `theft`: what is noted when it begins. `later`: what honest people do before it is known. What the holder of the key
+    pinned before it stays.
     """
     checks = (
         refuses(COMPILE_BEFORE, DOUBTFUL),
@@ -235,10 +243,36 @@ def backdated(name: str, revoked: Check, *, story: tuple[Step, ...] = (), later:
     return Attack(
         name,
         "K(operator), stolen",
-        (trust("new", "operator", LOG_ROLE), *story, f"ops: pin staging {BEFORE}", note_answer(IN_STAGING), note_time),
-        (pin_with_earlier_time("ops"), *later),
+        (
+            trust("new", "operator", LOG_ROLE),
+            *story,
+            f"ops: pin staging {BEFORE}",
+            record("other", "7.0.0"),
+            note_answer(IN_STAGING),
+            note_time,
+        ),
+        (*theft, pin_with_earlier_time("ops"), *later),
         (succeeds(COMPILE_BEFORE), revoked, succeeds(SIGN), *checks),
     )
+
+
+def note_later_time(scene: Scene) -> None:
+    """Note a moment after the one that was noted: the theft is later than the time of any checkpoint."""
+    noted = Timestamp.parse(scene.notes["time"])
+    scene.notes["time"] = str(next_event_time(noted, noted))
+
+
+def revokes_until_others_confirm(person: str) -> Check:
+    """The owner revokes from the time of the theft, is told of what nobody confirms, and revokes that as well."""
+
+    def check(scene: Scene) -> None:
+        revoke = f"root: keys revoke {scene.team.public_file(person)} --reason stolen --from"
+        result = scene.team.run(f"{revoke} {scene.notes['time']}")
+        assert result.status == 0, result
+        assert "no other key confirms when" in result.err, result
+        scene.team.do(f"{revoke} {result.err.split()[-1]}")
+
+    return check
 
 
 HONEST_ACT: tuple[Step, ...] = (record("draft", "1.2.0", NARROWER),)
@@ -424,6 +458,12 @@ VOID_ATTACKS = (
         MISSING,
         story=SIGNED_NEXT,
         acts=(f"pub: publish {NEXT}",),
+    ),
+    backdated(
+        "a stolen key pins with an earlier time, under a checkpoint with an earlier time",
+        revokes_until_others_confirm("ops"),
+        theft=(note_later_time,),
+        later=HONEST_ACT,
     ),
     backdated("a stolen key pins with an earlier time", revokes_from_noted_time("ops")),
     backdated(

@@ -18,7 +18,7 @@ from contextplane.registry.stream_heads import HEAD_NODES, HeadNodes, HeadTree, 
 from contextplane.registry.streams import CHECKPOINTS, LOG, TREE, NameInvalid
 from contextplane.registry.verified_event import VerifiedEvent
 from contextplane.store.event_stream import StreamHead, last_event
-from contextplane.trust.checkpoint import KeyringPosition, open_checkpoint
+from contextplane.trust.checkpoint import Checkpoint, KeyringPosition, open_checkpoint
 from contextplane.trust.clock import is_far_ahead
 from contextplane.trust.dsse import Envelope
 from contextplane.trust.errors import ClockWentBackwards
@@ -37,6 +37,7 @@ from contextplane.trust.merkle_log import (
 __all__ = [
     "REGISTRY_LOG",
     "LogChanges",
+    "checkpoint_before",
     "event_entry",
     "keyring_entries",
     "last_time",
@@ -44,7 +45,6 @@ __all__ = [
     "next_keyring_entry",
     "rebuild_heads",
     "sign_log",
-    "size_before",
 ]
 
 REGISTRY_LOG = MerkleLog(
@@ -156,12 +156,19 @@ def _lasting_time(
     return last
 
 
-def size_before(
-    streams: StreamsView, keyrings: CheckpointKeys, check: SignatureCheck, origin: str, time: Timestamp
-) -> int:
-    """How many entries the log had before a time, by checkpoints whose times count; 0 if none is earlier.
+def checkpoint_before(  # noqa: PLR0913  what a checkpoint is judged by
+    streams: StreamsView,
+    keyrings: CheckpointKeys,
+    check: SignatureCheck,
+    origin: str,
+    time: Timestamp,
+    *,
+    except_by: str = "",
+) -> Checkpoint | None:
+    """The checkpoint with most entries whose time counts and is before a time; None if there is none.
 
-    Neither the order of the stored checkpoints is believed, nor a size that the log does not have.
+    `except_by`: the id of a key whose own checkpoints are left out. Neither the order of the stored checkpoints is
+    believed, nor a size that the log does not have.
     """
     length, claims = streams.head(LOG), list[tuple[int, Timestamp, bytes]]()
     for stored in streams.read(CHECKPOINTS):
@@ -170,11 +177,11 @@ def size_before(
             size = REGISTRY_LOG.claimed_checkpoint(stored.body).size
             if claimed < time and size <= length:
                 claims.append((size, claimed, note))
-    for size, claimed, note in sorted(claims, reverse=True):
+    for _, claimed, note in sorted(claims, reverse=True):
+        keys = tuple(key for key in keyrings.trusted_keys_at(claimed) if key.key_id != except_by)
         with suppress(ContextPlaneError):
-            open_checkpoint(note, origin=origin, keys=keyrings.trusted_keys_at(claimed), check=check)
-            return size
-    return 0
+            return open_checkpoint(note, origin=origin, keys=keys, check=check)
+    return None
 
 
 def event_entry(verified: VerifiedEvent) -> LogEntry:

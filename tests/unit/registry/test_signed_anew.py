@@ -6,20 +6,24 @@ from pathlib import Path
 import pytest
 
 from contextplane.app.registry.audit import audit_registry, renew_checkpoint
+from contextplane.app.registry.keys import confirmed_until
 from contextplane.app.registry.pins import set_protection
 from contextplane.model.keys import OWNER
 from contextplane.model.timestamp import Timestamp
 from contextplane.ports.catalog import CatalogFailed
 from contextplane.registry.audit import AuditResult
+from contextplane.registry.log import REGISTRY_LOG
 from contextplane.registry.streams import CHECKPOINTS, LOG
 from contextplane.trust.checkpoint import Checkpoint, KeyringPosition
+from contextplane.trust.clock import next_event_time
 from contextplane.trust.keyring import TrustedKeys
 from tests.unit.registry.backdating import backdated, keyring_before
-from tests.unit.registry.desk import Office, code
+from tests.unit.registry.desk import Office, code, version
 from tests.unit.registry.tampering import Stolen
-from tests.unit.trust.world import key_of
+from tests.unit.trust.world import day, key_of
 
 BEFORE = "checkpoint_before_revocation"
+OPS = key_of("ops").public_key
 
 
 def whole(here: Office) -> AuditResult:
@@ -51,6 +55,40 @@ def test_without_a_time_a_key_is_revoked_from_the_moment_on_record_and_the_check
     assert revoked_from(keys) == keys.as_of < kept.time
     assert here.desk.keys.resigner is not None
     assert here.desk.keys.resigner.refusal is None
+
+
+def place_of(here: Office, since: Timestamp | None) -> int | None:
+    """Revoke the key of `ops`, and return the place in the log from which on that holds."""
+    here.desk.keys.revoke(key_of("ops").public_key.key_id, "lost", key_of("root"), since=since)
+    (ops,) = (key for issuer in here.desk.keys.keyring.issuers for key in issuer.keys if key.key == OPS)
+    return ops.revoked_entry
+
+
+def test_a_revocation_holds_from_the_place_that_its_time_had_in_the_log(here: Office) -> None:
+    open_dev(here)
+    size = newest_of(here).size
+    since = here.desk.keys.now
+    assert confirmed_until(here.desk.keys, OPS.key_id, since) == confirmed_time(here, size - 1)
+    here.record(version("7.0.0"))
+    last = newest_of(here)
+    assert last.time is not None
+    assert confirmed_until(here.desk.keys, OPS.key_id, next_event_time(last.time, last.time)) is None
+    assert place_of(here, since) == size < last.size
+    assert place_of(here, day(1)) == 0  # before any checkpoint, and again
+
+
+def confirmed_time(here: Office, size: int) -> Timestamp | None:
+    """The time of the last checkpoint of this size."""
+    with here.desk.platform.catalog.read() as view:
+        checkpoints = [REGISTRY_LOG.claimed_checkpoint(stored.body) for stored in view.streams.read(CHECKPOINTS)]
+    return [checkpoint.time for checkpoint in checkpoints if checkpoint.size == size][-1]
+
+
+def test_a_revocation_from_now_on_leaves_what_is_in_the_log_and_one_for_later_names_no_place(here: Office) -> None:
+    open_dev(here)
+    size, now = newest_of(here).size, here.desk.keys.now
+    assert place_of(here, Timestamp(seconds=now.seconds + 86_400, nanos=0)) is None
+    assert place_of(here, None) == size + 1  # the first revocation is an entry
 
 
 def test_where_nothing_was_ever_registered_the_keyring_is_signed_all_the_same(here: Office) -> None:

@@ -49,6 +49,7 @@ __all__ = [
     "NewKey",
     "act_time",
     "check_changes",
+    "confirmed_until",
     "keyring_name",
     "planned_changes",
 ]
@@ -335,22 +336,40 @@ def _placed_changes(
     later names no place: the key is valid until then.
     """
     moment = next_event_time(clock, _latest_time(key_store, streams, keys))
-    return [
-        replace(change, from_entry=_log_size(key_store, streams, keys, since))
-        if isinstance(change, KeyRevocation) and (since := Timestamp.parse(change.revoked_from)) <= moment
-        else change
-        for change in plan(moment)
-    ]
+    changes: list[Change] = []
+    for change in plan(moment):
+        placed = change
+        if isinstance(change, KeyRevocation) and (since := Timestamp.parse(change.revoked_from)) <= moment:
+            last = _checkpoint_before(key_store, streams, keys, since)
+            placed = replace(change, from_entry=0 if last is None else last.size)
+        changes.append(placed)
+    return changes
 
 
-def _log_size(key_store: KeyStore, streams: StreamsView, keys: TrustedKeys, before: Timestamp) -> int:
-    """Return how many entries the log had before a time."""
+def confirmed_until(key_store: KeyStore, key_id: str, since: Timestamp) -> Timestamp | None:
+    """Return until when others confirm what the key did, if it acted alone after that and before `since`.
+
+    Its holder can have written these times, and signed checkpoints with them.
+    """
+    with key_store.platform.catalog.read() as view:
+        keys = key_store.follow(view.streams)
+        last = _checkpoint_before(key_store, view.streams, keys, since)
+        confirmed = _checkpoint_before(key_store, view.streams, keys, since, except_by=key_id)
+    if last is None or confirmed is None or last.size == confirmed.size:
+        return None
+    return confirmed.time
+
+
+def _checkpoint_before(
+    key_store: KeyStore, streams: StreamsView, keys: TrustedKeys, time: Timestamp, *, except_by: str = ""
+) -> "Checkpoint | None":
     if not streams.head(_CHECKPOINTS):
-        return 0
+        return None
     from contextplane.registry.authority import KeyringHistory
-    from contextplane.registry.log import size_before
+    from contextplane.registry.log import checkpoint_before
 
-    return size_before(streams, KeyringHistory.of(streams, keys), key_store.check, key_store.origin, before)
+    keyrings = KeyringHistory.of(streams, keys)
+    return checkpoint_before(streams, keyrings, key_store.check, key_store.origin, time, except_by=except_by)
 
 
 def act_time(key_store: KeyStore, changes: Sequence[Change]) -> Timestamp:

@@ -20,7 +20,7 @@ from contextplane.app.registry.key_changes import (
     plan_trust,
     tenant_role,
 )
-from contextplane.app.registry.keys import KeyStore
+from contextplane.app.registry.keys import KeyStore, confirmed_until
 from contextplane.app.registry.local_keys import create_standalone_key
 from contextplane.cli.exit import OK
 from contextplane.cli.keys.session import PassphraseSource
@@ -29,8 +29,17 @@ from contextplane.cli.output import CommandOutput, clean, format_second
 from contextplane.cli.parser import Usage
 from contextplane.model.keys import LOG, OWNER, WITNESS
 from contextplane.model.suggestion import closest_name
+from contextplane.model.timestamp import Timestamp
 
-__all__ = ["change_keys", "make_key", "make_standalone_key", "owner_role_notes", "plan_change", "print_resigning"]
+__all__ = [
+    "change_keys",
+    "make_key",
+    "make_standalone_key",
+    "owner_role_notes",
+    "plan_change",
+    "print_resigning",
+    "print_unconfirmed",
+]
 
 _TENANT = tenant_role("")
 _ENVIRONMENT = environment_role("")
@@ -112,6 +121,8 @@ def change_keys(key_store: KeyStore, args: Namespace, output: CommandOutput) -> 
             " (revoke it without --from to end it at once)"
         )
     print_resigning(key_store, output, ended=args.what == "revoke" and not later)
+    if args.what == "revoke" and args.since is not None and not later:
+        print_unconfirmed(key_store, key_id, args.since, output)
     for issuer in keyring.issuers:
         able = sum(key.state_at(keyring.as_of) == "valid" for key in issuer.keys)
         if able < issuer.threshold:
@@ -174,6 +185,16 @@ def print_resigning(key_store: KeyStore, output: CommandOutput, *, ended: bool) 
         f"the registry could not be signed again ({refusal.code}: {clean(refusal.message)}):"
         " 'ctx verify --registry' shows its state, and with --sign a trusted key signs it"
     )
+
+
+def print_unconfirmed(key_store: KeyStore, key_id: str, since: Timestamp, output: CommandOutput) -> None:
+    """Warn if no other key confirms when the revoked key acted, before the time that it is revoked from."""
+    until = confirmed_until(key_store, key_id, since)
+    if until is not None:
+        output.warn(
+            f"what this key did after {until} stays valid, and no other key confirms when it was done:"
+            f" if its holder does not know all of that, revoke it again with --from {until}"
+        )
 
 
 def plan_change(key_store: KeyStore, args: Namespace) -> PlannedKeyChange:

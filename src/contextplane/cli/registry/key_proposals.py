@@ -25,7 +25,7 @@ from contextplane.app.registry.proposals import (
     write_proposal_file,
 )
 from contextplane.cli.exit import OK
-from contextplane.cli.keys.change import owner_role_notes, plan_change, print_resigning
+from contextplane.cli.keys.change import owner_role_notes, plan_change, print_resigning, print_unconfirmed
 from contextplane.cli.keys.show import key_label
 from contextplane.cli.output import CommandOutput, clean, format_second, quantity
 from contextplane.cli.registry.confirmation import confirm, print_lines
@@ -64,7 +64,10 @@ def approve_change(key_store: KeyStore, args: Namespace, output: CommandOutput) 
     if isinstance(outcome, TrustedKeys):
         print_lines(unshown, output)
         output.line(f"Approved by {by}. The change is made: it is number {outcome.seq} of the keyring.")
-        print_resigning(key_store, output, ended=isinstance(review.proposal.change, KeyRevocation))
+        change = review.proposal.change
+        print_resigning(key_store, output, ended=isinstance(change, KeyRevocation))
+        if isinstance(change, KeyRevocation) and change.from_entry is not None:
+            print_unconfirmed(key_store, change.key_id, Timestamp.parse(change.revoked_from), output)
         signed = None if key_store.resigner is None else key_store.resigner.refusal is None
         approved = sorted({*review.signers, key_id})
         made = {"made": True, "missing": 0, "approved_by": approved, "registry_signed": signed}
@@ -149,6 +152,8 @@ def _detail_lines(change: Change, before: TrustedKeys) -> Iterator[str]:
                 yield f"roles       {_roles_text(old.roles)} for {clean(issuer.name)}"
         yield f"valid       {_validity_text(change.valid_from, change.valid_until)}"
         yield f"old key     until {format_second(Timestamp.parse(change.old_until))}"
+    elif isinstance(change, KeyRevocation) and change.from_entry is not None:
+        yield f"events      from entry {change.from_entry} of the log on, with any time"
 
 
 def _roles_text(roles: Sequence[str]) -> str:
