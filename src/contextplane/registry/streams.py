@@ -79,7 +79,7 @@ TREE = "registry"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _LONGEST = 256  # no catalog stores a stream with a longer name
-_MOST_NAMES = 2**14  # that are remembered
+_MOST_NAMES = 2**16  # that are remembered
 
 
 class NameInvalid(ContextPlaneError):

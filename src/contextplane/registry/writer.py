@@ -338,10 +338,13 @@ def compare_drafts(view: View, reader: RegistryReader) -> Iterator[tuple[str, st
 
 
 def _changes(streams: StreamsView) -> Iterator[tuple[str, Change]]:
+    """The changes of all subjects, without those that cannot be read or that name no objects in their streams."""
     for prefix in SUBJECTS:
         for stream in filter(is_subject, list(streams.names(prefix))):
             for stored in streams.read(stream):
                 try:
-                    yield stream, read_event(stored.body)[1].change
+                    change = read_event(stored.body)[1].change
+                    objects_of(stream, change)
                 except ContextPlaneError:
                     continue
+                yield stream, change

@@ -9,6 +9,7 @@ from contextplane.registry.audit import AuditInputs, AuditResult, audit
 from contextplane.registry.events import (
     Change,
     Deprecated,
+    Drafted,
     DraftListed,
     EnvironmentOpened,
     NameClaimed,
@@ -31,7 +32,7 @@ from contextplane.registry.streams import (
     versions_of,
 )
 from contextplane.registry.version_view import list_pins
-from contextplane.registry.writer import PlannedChange, compare_ends
+from contextplane.registry.writer import PlannedChange, compare_ends, compare_objects, rebuild_index
 from contextplane.store.event_stream import stream_head
 from contextplane.trust.keyring import TrustedKeys
 from contextplane.trust.merkle_log import LogEntry
@@ -180,6 +181,16 @@ def test_a_stream_of_nothing_that_the_log_does_not_name_is_damage(registry: Regi
     result = audited(registry)
     assert [(problem.code, problem.at) for problem in result.problems] == [("registry_event_invalid", stream)]
     assert not result.signable
+
+
+def test_the_record_of_a_draft_in_another_stream_names_no_object(registry: Registry) -> None:
+    """The digest of a draft is the name of its stream."""
+    slip_change(registry, "author", PINS, Drafted(kind="context_pack", id="refunds", version="1.0.0", issuer=ISSUER))
+    with registry.catalog.read() as view:
+        assert list(compare_objects(view)) == []
+    with registry.catalog.write() as tx:
+        rebuild_index(tx, lambda _digest: 1)
+    assert {problem.logged for problem in audited(registry).problems} == {True}
 
 
 def test_nobody_acts_on_a_stream_of_nothing(registry: Registry) -> None:
