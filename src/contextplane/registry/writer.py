@@ -338,7 +338,7 @@ def compare_drafts(view: View, reader: RegistryReader) -> Iterator[tuple[str, st
 
 
 def _changes(streams: StreamsView) -> Iterator[tuple[str, Change]]:
-    """The changes of all subjects, without those that cannot be read or that name no objects in their streams."""
+    """The changes of all subjects that can be read, and whose objects are known by their streams."""
     for prefix in SUBJECTS:
         for stream in filter(is_subject, list(streams.names(prefix))):
             for stored in streams.read(stream):
