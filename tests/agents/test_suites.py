@@ -81,6 +81,30 @@ def test_the_inspector_finds_no_schema_that_a_client_may_refuse(tmp_path: Path) 
     assert [tool["name"] for tool in json.loads(result.stdout)["tools"]] == ["input", "output"]
 
 
+SDKS = {
+    "2024": ("sdk-2024/dist/client/index.js", "sdk-2024/dist/client/stdio.js"),
+    "2025": ("sdk-2025/dist/esm/client/index.js", "sdk-2025/dist/esm/client/stdio.js"),
+    "2026": ("@modelcontextprotocol/client/dist/index.mjs", "@modelcontextprotocol/client/dist/stdio.mjs"),
+}
+"""The modules of the TypeScript SDK, of three years."""
+
+
+@pytest.mark.parametrize("year", sorted(SDKS))
+def test_the_typescript_sdk_of_three_years_writes_and_reads(tmp_path: Path, year: str) -> None:
+    assert INSTALLED is not None
+    world = make_world(tmp_path)
+    modules = [str(INSTALLED / module) for module in SDKS[year]]
+    result = world.run(node(), str(Path(__file__).with_name("sdk_client.mjs")), *modules, COMMAND, "mcp")
+    assert result.returncode == 0, result.stderr
+    seen = json.loads(result.stdout)
+    assert (seen["tools"], seen["server"]) == (["input", "output"], "context-pack")
+    assert '"revision":1' in seen["written"].replace(" ", "")
+    assert "From an SDK" in seen["page"]
+    assert seen["refused"][0] is True
+    assert "not_found" in seen["refused"][1]
+    assert len(seen["resources"]) >= 1
+
+
 def _pack(folder: Path) -> Path:
     path = folder / "pack.json"
     path.write_text(json.dumps({"name": "login-bug", "title": "Login", "sections": []}), encoding="utf-8")
