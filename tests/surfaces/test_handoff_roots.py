@@ -54,6 +54,19 @@ def test_a_server_in_a_subfolder_reads_refs_from_the_folder_that_holds_the_store
     )
 
 
+def test_a_path_from_the_working_folder_is_refused_with_the_path_from_the_source_root(place: Place) -> None:
+    assert ctx("init", cwd=place.folder).status == 0
+    ref = {"key": "app", "path": "app.py", "line_start": 1, "line_end": 1}
+    with serving(place.folder / "services" / "api") as agent:
+        draft = agent.does("write", document={"sections": [section("findings", refs=[ref])]})
+        assert draft["unanchored_refs"][0]["reason"] == (
+            "the file is missing; paths start at the source root: services/api/app.py"
+        )
+        nowhere = {**ref, "path": "nowhere.py"}
+        draft = agent.does("write", document={"sections": [section("findings", refs=[nowhere])]})
+        assert draft["unanchored_refs"][0]["reason"] == "the file is missing"
+
+
 def test_a_store_that_is_named_serves_a_subfolder_from_the_folder_that_holds_it(place: Place) -> None:
     assert ctx("init", cwd=place.folder).status == 0
     pack = write(place.folder)

@@ -50,15 +50,22 @@ class LocatedRef(Value, frozen=True):
 class SourceReader:
     """Reads files below one source root, each once. Lines end with LF or CRLF, which are not part of them.
 
-    `renamed_path` returns the new name of a file that is missing, None if that is not known.
+    `renamed_path` returns the new name of a file that is missing, None if that is not known. `working_folder`: the
+    folder below the root from which a writer may have meant a path.
     """
 
     def __init__(
-        self, sources: Sources, most_bytes: int, *, renamed_path: Callable[[str], str | None] | None = None
+        self,
+        sources: Sources,
+        most_bytes: int,
+        *,
+        renamed_path: Callable[[str], str | None] | None = None,
+        working_folder: str = "",
     ) -> None:
         self._sources = sources
         self._most_bytes = most_bytes
         self._renamed_path = renamed_path
+        self._working_folder = working_folder
         self._new_paths: dict[str, str | None] = {}
         self._texts: dict[str, str | SourceRefused] = {}
         self._lines: dict[str, tuple[str, ...]] = {}
@@ -138,6 +145,20 @@ class SourceReader:
             raise text
         return text
 
+    def _missing_text(self, path: str) -> str:
+        """Say that a file is missing, and which one may be meant: the one in the working folder."""
+        meant = f"{self._working_folder}/{path}"
+        if not self._working_folder or not self._exists(meant):
+            return "the file is missing"
+        return f"the file is missing; paths start at the source root: {meant}"
+
+    def _exists(self, path: str) -> bool:
+        try:
+            next(iter(self._sources.chunks(path)), b"")
+        except (ContextPlaneError, OSError, ValueError):
+            return False
+        return True
+
     def _bytes(self, path: str) -> bytes:
         chunks, size = [], 0
         try:
@@ -152,7 +173,7 @@ class SourceReader:
             raise SourceRefused("the path leads into a store", at=path) from error
         except SourceUnreadable as error:
             if isinstance(error.__cause__, FileNotFoundError):
-                raise SourceRefused("the file is missing", at=path, details=_MISSING) from error
+                raise SourceRefused(self._missing_text(path), at=path, details=_MISSING) from error
             raise SourceRefused(error.message, at=path) from error
         except (OSError, ValueError) as error:
             raise SourceRefused(f"cannot be read: {error}", at=path) from error

@@ -31,13 +31,20 @@ class HandoffPlace(Value, frozen=True):
     """Where the handoff packs of a folder are, and the root of the code that they refer to.
 
     The `store` need not exist. `reference`: the reference root to import packs from. `checkout`: the checkout of git
-    that the folder is in.
+    that the folder is in. `here`: the working folder itself.
     """
 
+    here: str
     store: str
     reference: str
     source_root: str
     checkout: Checkout | None
+
+    @property
+    def working_folder(self) -> str:
+        """The working folder as a path below the source root; empty if it is that root, or not below it."""
+        root = os.path.realpath(self.source_root)
+        return os.path.relpath(self.here, root) if is_below(root, self.here) and self.here != root else ""
 
 
 def handoff_place(settings: Settings) -> HandoffPlace:
@@ -45,7 +52,11 @@ def handoff_place(settings: Settings) -> HandoffPlace:
     checkout = find_checkout(settings.cwd)
     store, reference = _handoff_store(settings, checkout)
     return HandoffPlace(
-        store=store, reference=reference, source_root=_source_root(settings, store, checkout), checkout=checkout
+        here=os.path.realpath(settings.cwd),
+        store=store,
+        reference=reference,
+        source_root=_source_root(settings, store, checkout),
+        checkout=checkout,
     )
 
 

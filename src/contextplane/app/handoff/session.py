@@ -66,6 +66,7 @@ class HandoffSession:
         place = handoff_place(settings)
         self._path, self._reference = place.store, place.reference
         self._source_root, self._checkout = place.source_root, place.checkout
+        self._working_folder = place.working_folder
         handoff_settings = settings.handoff
         self.limits = HandoffLimits(
             grace_seconds=handoff_settings.grace_seconds,
@@ -97,7 +98,9 @@ class HandoffSession:
 
         sources = FileSources(self._source_root, excluded_store=self._path)
         renames = None if self._checkout is None else RenamedFiles(self._checkout, self._source_root).new_path
-        return SourceReader(sources, self.limits.max_source_bytes, renamed_path=renames)
+        return SourceReader(
+            sources, self.limits.max_source_bytes, renamed_path=renames, working_folder=self._working_folder
+        )
 
     @property
     def source_root(self) -> str:
