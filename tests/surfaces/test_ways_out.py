@@ -160,7 +160,7 @@ def test_how_a_step_diverged_is_told_to_machines_too(store: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["handoff"], "are required: {list,read,write,show,log,export}"),
+        (["handoff"], "are required: {list,read,write,show,log,extend,export}"),
         (["keys"], "are required: ACTION"),
         (["completion"], "are required: {bash,zsh,fish}"),
         (["handoff", "lst"], "no such choice: 'lst' (did you mean 'ctx handoff list'?)"),
