@@ -56,6 +56,7 @@ def following(place: HandoffStore, *args: str) -> Iterator[Watcher]:
         env=child_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  no thread runs beside it
     )
     with process:
         try:
