@@ -274,6 +274,8 @@ def rebuild_index(tx: Transaction, size_of: Callable[[Digest], int]) -> None:
                     tx.objects.forget(digest)
                 tx.objects.record(IndexedObject(digest=digest, kind=kind, size=size_of(digest), traced=True))
             index_objects(tx.objects, stream, change)
+        for _, digest in objects_of(stream, change):  # whatever it is: else nothing would ever be collected again
+            tx.objects.keep(root_name(digest), digest)
     rebuild_heads(tx)
 
 

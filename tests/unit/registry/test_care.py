@@ -20,7 +20,7 @@ from contextplane.model.handoff import HANDOFF_REVISION, HANDOFFS
 from contextplane.model.ids import Digest
 from contextplane.model.json.canonical import canonical
 from contextplane.model.timestamp import NO_TIME
-from contextplane.registry.events import Drafted, RegistryEvent, sign_event
+from contextplane.registry.events import Drafted, Published, RegistryEvent, sign_event
 from contextplane.registry.stream_heads import HEAD_NODES
 from contextplane.registry.streams import CHECKPOINTS, REGISTRY, artifact_stream
 from contextplane.registry.writer import rebuild_index
@@ -31,6 +31,7 @@ from contextplane.store.gc import GcBlocked, gc
 from contextplane.store.rebuild import rebuild
 from contextplane.trust.checkpoint import Checkpoint, signed_checkpoint
 from tests.postgres import shared_url
+from tests.unit.registry.backdating import slipped_in
 from tests.unit.registry.desk import Clock, Office, code, desk_in, office
 from tests.unit.registry.tampering import Stolen
 from tests.unit.trust.world import key_of, revoke
@@ -113,6 +114,44 @@ def test_while_nothing_keeps_what_it_names_nothing_is_collected(there: Office) -
     rebuild(platform.catalog, platform.entries, platform.objects, others=[registry_indexing(platform)])
     done = gc(platform.catalog, platform.entries, platform.objects, older_than=limit, dry_run=False, others=others)
     assert done.objects == ()
+
+
+def test_an_event_that_names_one_object_as_three_kinds_does_not_stop_collecting_for_good(there: Office) -> None:
+    """A key without a right put it into the log, where it is void and stays."""
+    platform, data = there.desk.platform, b"nothing of the kind"
+    digest = str(platform.objects.put(data))
+    with platform.catalog.write() as tx:
+        tx.objects.record(IndexedObject(digest=Digest.of(data), kind="blob", size=len(data), traced=True))
+    change = Published(
+        digest=digest,
+        kind="context_pack",
+        issuer="tenant_acme_prod",
+        envelope=digest,
+        report=digest,
+        golden="not_run",
+        after="",
+    )
+    with there.desk.read() as reader:
+        entry, keyring = reader.streams.head("registry/log"), reader.keyrings.now.seq
+    now, origin = there.desk.keys.now, there.desk.origin
+    event = RegistryEvent(
+        subject="registry/version/ctxpack.support@7.0.0",
+        seq=1,
+        previous="",
+        entry=entry,
+        keyring=keyring,
+        at=str(now),
+        reason="because I can",
+        change=change,
+        origin=origin,
+    )
+    slipped_in(platform.catalog, event, by="author", until=now, origin=origin)
+    limit, others = platform.clock.now() + timedelta(days=36500), [registry_retention(platform)]
+    with pytest.raises(GcBlocked):
+        gc(platform.catalog, platform.entries, platform.objects, older_than=limit, dry_run=False, others=others)
+    rebuild(platform.catalog, platform.entries, platform.objects, others=[registry_indexing(platform)])
+    gc(platform.catalog, platform.entries, platform.objects, older_than=limit, dry_run=False, others=others)
+    assert there.stage("ctxpack.support@1.0.0") == "published"
 
 
 def test_its_index_is_made_again_from_its_streams(settings: Settings) -> None:
