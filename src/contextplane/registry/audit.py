@@ -49,6 +49,7 @@ from contextplane.registry.log import event_entry
 from contextplane.registry.log_audit import AuditProblem, AuditProblems, CheckpointAudit, TreeAudit, audit_cosignatures
 from contextplane.registry.name_state import NameState
 from contextplane.registry.open import RegistryView
+from contextplane.registry.pin_state import PinState
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.stream_heads import StreamCut
 from contextplane.registry.stream_reader import SubjectState
@@ -195,6 +196,8 @@ class EventAudit:
                 self.objects.setdefault(digest, place)
             self.by_revoked += verified.by.revoked
             self._check_dependencies(verified, at=str(entry.stream))
+            if isinstance(state, PinState):
+                state.check_carried(verified)
             if not verified.by.revoked:  # else its time is not believed
                 self._check_time(index, verified.at)
 

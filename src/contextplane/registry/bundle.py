@@ -411,7 +411,7 @@ def read_release(
             if event is None:
                 continue
             events.append(event)
-            pins = PinState(environment=environment, base_id=document.pack_id).at_event(event).pins
+            pins = PinState(environment=environment, base_id=document.pack_id).after_event(event).pins
             if document == ref and pins.base is not None and ref_of(pins.base) == ref:
                 pinned_in.append(environment)
             for overlay in pins.overlays:

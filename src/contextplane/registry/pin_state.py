@@ -74,16 +74,18 @@ class PinState(Value, frozen=True):
         return Scope(environment=self.environment, name=self.base_id)
 
     def after_event(self, verified: VerifiedEvent) -> "PinState":
-        """Fold one more event, or refuse it. The pins that the event carries must follow from the state."""
+        """The state that an event carries, or a refusal.
+
+        It is the same after the whole stream and after its last event alone, so that all readers see the same pins.
+        """
+        return replace(self, seq=verified.event.seq, head=verified.digest, pins=self._pin_change(verified).pins)
+
+    def check_carried(self, verified: VerifiedEvent) -> None:
+        """Refuse an event that carries other pins than follow from this state before it. Audits report that."""
         change = self._pin_change(verified)
         stamp = (verified.event.entry, verified.event.at, verified.by.key_id)
         if change.pins != pins_after(self.pins, change, *stamp):
             raise EventInvalid("it does not follow that this is pinned", at=verified.event.subject)
-        return replace(self, seq=verified.event.seq, head=verified.digest, pins=change.pins)
-
-    def at_event(self, verified: VerifiedEvent) -> "PinState":
-        """The state that an event carries, for readers that do not read the whole stream."""
-        return replace(self, seq=verified.event.seq, head=verified.digest, pins=self._pin_change(verified).pins)
 
     def _pin_change(self, verified: VerifiedEvent) -> PinChange:
         """Refuse an event that is no change of these pins, or pins another id in the place of this one."""

@@ -61,5 +61,5 @@ class RegistryReader(StreamReader):
         stream, state = pins_stream(environment, base_id), PinState(environment=environment, base_id=base_id)
         end, last = self.end(stream), self.last(stream)
         if last is not None:
-            state = state.at_event(last)
+            state = state.after_event(last)
         return state if end is None else replace(state, seq=end.seq, head=end.digest)

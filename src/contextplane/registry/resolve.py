@@ -204,7 +204,7 @@ class _Resolver(Value, frozen=True):
         event = self.snapshot.last(pins_stream(environment, ref.pack_id))
         if event is None:
             raise _not_pinned_error(ref, environment, None)
-        state = PinState(environment=environment, base_id=ref.pack_id).at_event(event)
+        state = PinState(environment=environment, base_id=ref.pack_id).after_event(event)
         pin = state.pins.base
         if pin is None or ref_of(pin) != ref:
             raise _not_pinned_error(ref, environment, pin)

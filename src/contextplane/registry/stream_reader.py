@@ -311,9 +311,7 @@ _STRICT_CHAIN: Chain[VerifiedEvent] = Chain(previous=lambda event: event.previou
 
 def _refuse_misfit(state: SubjectState, event: VerifiedEvent) -> None:
     """Refuse an event that its subject takes in no state: one of another kind, or about another subject."""
-    if isinstance(state, PinState):
-        state.at_event(event)
-    elif isinstance(state, EnvironmentState):
+    if isinstance(state, PinState | EnvironmentState):
         state.after_event(event)
 
 

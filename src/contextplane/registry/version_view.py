@@ -135,7 +135,7 @@ def list_pins(reader: RegistryReader, problem_of: ServingProblem | None = None) 
         last = reader.last(name)
         if last is None:
             continue
-        pins = PinState(environment=environment, base_id=base_id).at_event(last).pins
+        pins = PinState(environment=environment, base_id=base_id).after_event(last).pins
         together = (*([pins.base] if pins.base is not None else []), *pins.overlays)
         doubtful = {pin.id for pin in together if is_doubtful(pin, last, reader.keyrings.now.issuers)}
         problem: tuple[str, Family | None] = ("pin_doubtful" if doubtful else "", None)

@@ -14,9 +14,6 @@ from contextplane.registry.events import (
     Change,
     Deprecated,
     EnvironmentOpened,
-    Pin,
-    Pinned,
-    Pins,
     RefreshReported,
     RefreshRequired,
     RegistryEvent,
@@ -152,26 +149,6 @@ def test_an_event_under_a_keyring_that_there_is_not_is_refused(registry: Registr
     forged = Forged(registry, STREAM, Deprecated())
     forged.keyring += 1
     forged.write()
-    assert forged.read() == "registry_event_invalid"
-
-
-def test_a_pin_that_says_more_is_pinned_than_follows_is_refused(registry: Registry) -> None:
-    stream = pins_stream("prod", "refunds")
-    other = str(Digest.of(b"other bytes"))
-    pin = Pin(
-        id="refunds",
-        version="1.0.0",
-        digest=other,
-        kind="context_pack",
-        entry=8,
-        at=str(registry.now),
-        by=key_of("ops").public_key.key_id,
-    )
-    change = Pinned(
-        kind="context_pack", id="refunds", version="1.0.0", digest=str(Digest.of(PACK)), pins=Pins(base=pin)
-    )
-    forged = Forged(registry, stream, change)
-    forged.write(by="ops")
     assert forged.read() == "registry_event_invalid"
 
 

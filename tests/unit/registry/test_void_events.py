@@ -1,6 +1,7 @@
 """What the log has and the rules do not allow counts for nothing; what the log does not have is refused."""
 
 import pytest
+from msgspec.structs import replace
 
 from contextplane.model.catalog import Event
 from contextplane.model.ids import Digest, PackRef
@@ -16,11 +17,13 @@ from contextplane.registry.events import (
     Pin,
     Pinned,
     Pins,
+    Promoted,
     Published,
     Revoked,
     Unpinned,
 )
 from contextplane.registry.log import log_ends
+from contextplane.registry.pin_state import PinState
 from contextplane.registry.resign import resign
 from contextplane.registry.streams import (
     CHECKPOINTS,
@@ -267,6 +270,39 @@ def test_an_operator_pins_no_other_id_in_the_place_of_this_one(registry: Registr
     slip_change(registry, "ops", PINS, change)
     assert pins_of(registry) == before
     assert {problem.code for problem in audited(registry).problems} == {"registry_event_invalid"}
+
+
+def test_pins_that_do_not_follow_are_the_same_for_all_readers_and_are_reported(registry: Registry) -> None:
+    """An operator with a program of their own carries an overlay that nobody pinned."""
+    before = pins_of(registry)
+    overlay = Pin(
+        id="overlay.never",
+        version="1.0.0",
+        digest=str(Digest.of(PACK)),
+        kind="overlay",
+        entry=1,
+        at=str(registry.now),
+        by=key_of("root").public_key.key_id,
+    )
+    change = Promoted(
+        id="refunds",
+        version="1.0.0",
+        report=str(Digest.of(b"report of " + PACK)),
+        pins=replace(before, overlays=(overlay,)),
+    )
+    slip_change(registry, "ops", PINS, change)
+    with registry.opened() as reader:
+        state = reader.state(PINS)
+        assert isinstance(state, PinState)
+        assert reader.pins("prod", "refunds") == state
+        assert state.pins == change.pins
+    result = audited(registry)
+    assert [(problem.code, problem.logged) for problem in result.problems] == [("registry_event_invalid", True)]
+    registry.publish(b'{"pack":2}', "refunds@1.0.1")
+    registry.pin("prod", "refunds@1.0.1", b'{"pack":2}')
+    with registry.opened() as reader:
+        assert len(list(reader.history(PINS))) == reader.state(PINS).seq
+    assert audited(registry).problems == result.problems
 
 
 def test_what_was_done_before_a_role_was_given_or_after_it_was_taken_is_void_for_newcomers(registry: Registry) -> None:

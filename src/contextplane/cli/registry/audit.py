@@ -95,7 +95,7 @@ def _verify_all(session: RegistrySession, args: Namespace, output: CommandOutput
     _print_audit(session, audit, fresh, output)
     output.line(f"Integrity:  {output.paint(ANSWER_COLOR[answer], answer)}")
     for problem in audit.problems:
-        void = "void  " if problem.logged and not audit.damage else ""  # of a damaged log nothing is known
+        void = "in the log  " if problem.logged and not audit.damage else ""  # of a damaged log nothing is known
         output.failure_line(f"  {void}{problem.code}  {clean(problem.at)}  {clean(problem.message)}")
     _print_ways_out(audit, is_fixed=is_whole, output=output)
     if args.output is not None and is_whole:
@@ -143,7 +143,7 @@ def _print_ways_out(audit: AuditResult, *, is_fixed: bool, output: CommandOutput
                 "  If you did that after the revocation, this log was replaced: restore a copy, and do not sign it."
             )
     if is_fixed and _answer(audit) == "void":
-        output.line("  The log has void events for good. They count for nothing: every reader passes over them.")
+        output.line("  The log has this for good. What was done without a right is void: every reader passes over it.")
         output.line("  To verify from here on without them: -o FILE keeps this checkpoint, --since FILE begins there.")
 
 
