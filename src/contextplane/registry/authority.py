@@ -201,7 +201,7 @@ class KeyringHistory:
     def is_newest_for(self, event: RegistryEvent, at: Timestamp) -> bool:
         """Whether the keyring that an event names could be the newest at its time.
 
-        Events of the first format have only times to tell. Others have a place in the log, which decides (`entries`).
+        Events of the first format have only times to tell. Others have a place in the log, which decides (`entry`).
         """
         if at < self.at(event.keyring).as_of:
             return False

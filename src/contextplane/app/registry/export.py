@@ -10,7 +10,7 @@ from contextplane.model.value import Value
 from contextplane.registry.bundle import BundleRecorder, bundle_bytes, parse_bundle, read_release
 from contextplane.registry.errors import VersionUnknown
 from contextplane.registry.first_format import StoreNotSealed
-from contextplane.registry.open import OpenRegistry, open_registry
+from contextplane.registry.open import OpenRegistry
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.resolution import CatalogSnapshot
 from contextplane.registry.stream_heads import StreamHeads
@@ -74,18 +74,8 @@ def _export_published(
     session: RegistrySession, ref: PackRef, environments: Sequence[str], since: int
 ) -> ExportedBundle:
     """Make the bundle of a version of this store's registry."""
-    seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
-    with session.platform.catalog.read() as view:
-        keys, seen = session.keys.follow_seen(view.streams, seen)
-        opened = open_registry(
-            view,
-            keys,
-            check,
-            origin=session.origin,
-            seen=seen,
-            root=session.memory.root,
-            voids=session.memory.voids,
-        )
+    check = session.keys.check
+    with session.open() as (view, opened, _):
         session.memory.remember(opened)
         newest = opened.newest
         if newest is None:
@@ -97,10 +87,15 @@ def _export_published(
         names = tuple(environments) or _pinning_environments(opened.reader, ref)
         recorder = BundleRecorder(view.streams, view.marks, session.platform.objects.get)
         reader = RegistryReader(
-            recorder, opened.reader.keyrings, check, StreamHeads(recorder, newest.heads), log=newest.checkpoint
+            recorder,
+            opened.reader.keyrings,
+            check,
+            StreamHeads(recorder, newest.heads),
+            log=newest.checkpoint,
+            has_voids=opened.voids > 0,
         )
         snapshot = CatalogSnapshot(OpenRegistry(reader=reader, newest=newest), recorder.object)
-        trust_context = TrustContext(keyring=keys, check=check, now=session.keys.clock)
+        trust_context = TrustContext(keyring=opened.reader.keyrings.now, check=check, now=session.keys.clock)
         release = read_release(
             ref, names, snapshot=snapshot, trust_context=trust_context, judgement=judgement(session, anew=True)
         )

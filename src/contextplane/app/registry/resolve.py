@@ -9,7 +9,6 @@ from contextplane.errors import ContextPlaneError
 from contextplane.model.ids import PackRef
 from contextplane.registry.admit import admit
 from contextplane.registry.claims import ClaimsJudgement, PublicationClaims
-from contextplane.registry.open import open_registry
 from contextplane.registry.pin_state import PinNotFound
 from contextplane.registry.resolution import CatalogSnapshot, Resolution, ResolvedDocument, ResolveRequest, prove_event
 from contextplane.registry.resolve import ResolveContext, resolve
@@ -90,18 +89,8 @@ def judge_claims(claims: PublicationClaims) -> tuple[ContextPlaneError, ...]:
 @contextmanager
 def _open_snapshot(session: RegistrySession) -> Iterator[tuple[CatalogSnapshot, TrustContext, Checkpoint | None]]:
     """Open the registry for reading; yield it with the trust context and the checkpoint seen before."""
-    seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
-    with session.platform.catalog.read() as view:
-        keys, seen = session.keys.follow_seen(view.streams, seen)
-        opened = open_registry(
-            view,
-            keys,
-            check,
-            origin=session.origin,
-            seen=seen,
-            root=session.memory.root,
-            voids=session.memory.voids,
-        )
+    with session.open() as (_, opened, seen):
         session.memory.remember(opened)
+        keys, check = opened.reader.keyrings.now, session.keys.check
         trust_context = TrustContext(keyring=keys, check=check, now=session.keys.clock)
         yield CatalogSnapshot(opened, session.platform.objects.get), trust_context, seen

@@ -9,13 +9,13 @@ from contextplane.errors import ContextPlaneError, Family
 from contextplane.model.catalog import IndexedObject
 from contextplane.model.ids import Digest, PackRef, UnpinnedRef
 from contextplane.model.json.canonical import Json
-from contextplane.ports.catalog import Catalog, Transaction
+from contextplane.ports.catalog import Catalog, Transaction, View
 from contextplane.ports.keys import Signer
 from contextplane.ports.objects import Batch
 from contextplane.registry.artifacts import Candidate, read_artifact
 from contextplane.registry.errors import ArtifactUnknown
 from contextplane.registry.first_format import refuse_unsealed
-from contextplane.registry.open import open_registry
+from contextplane.registry.open import OpenRegistry, open_registry
 from contextplane.registry.pin_state import AliasNotFound
 from contextplane.registry.reader import RegistryReader
 from contextplane.registry.reports import EvaluationReport, GoldenCases, GoldenResult, ReleaseGates
@@ -25,6 +25,7 @@ from contextplane.store.staged_changes import StagedChanges, StagedObjects, retr
 from contextplane.trust.keyring_stream import STREAM as KEYRING_STREAM
 
 if TYPE_CHECKING:
+    from contextplane.trust.checkpoint import Checkpoint
     from contextplane.trust.merkle_log import VerifiedCheckpoint
 
 __all__ = ["AppendResult", "ArtifactAmbiguous", "NameAmbiguous", "RegistrySession", "SignedBy", "retry_conflicts"]
@@ -124,6 +125,15 @@ class RegistrySession:
         if self._reader is not None:
             yield self._reader
             return
+        with self.open() as (_, opened, _):
+            self.memory.remember(opened)
+            self.newest = opened.newest
+            with self._share_reader(opened.reader):
+                yield opened.reader
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[View, OpenRegistry, "Checkpoint | None"]]:
+        """Open the registry in a view of its own; yield both, and what this client saw before."""
         seen, _ = self.memory.load(), self.keys.keyring
         with self.platform.catalog.read() as view:
             keys, seen = self.keys.follow_seen(view.streams, seen)
@@ -137,10 +147,7 @@ class RegistrySession:
                     root=self.memory.root,
                     voids=self.memory.voids,
                 )
-            self.memory.remember(opened)
-            self.newest = opened.newest
-            with self._share_reader(opened.reader):
-                yield opened.reader
+            yield view, opened, seen
 
     @contextmanager
     def _share_reader(self, reader: RegistryReader) -> Iterator[None]:

@@ -13,7 +13,6 @@ from contextplane.model.value import Value
 from contextplane.ports.keys import Signer
 from contextplane.registry.cosignatures import Witnesses, cosignature_event, count_witnesses, witness_keys
 from contextplane.registry.log import last_time
-from contextplane.registry.open import open_registry
 from contextplane.registry.resign import RegistryEmpty
 from contextplane.registry.streams import CHECKPOINTS, COSIGNATURES, LOG
 from contextplane.store.staged_changes import StagedChanges
@@ -50,19 +49,9 @@ def witness_checkpoint(session: RegistrySession, signer: Signer) -> WitnessResul
 
     One that is far ahead of the clock is refused, as by every other act.
     """
-    seen, check, _ = session.memory.load(), session.keys.check, session.keys.keyring
-    key_id = signer.public_key.key_id
-    with session.platform.catalog.read() as view:
-        keys, seen = session.keys.follow_seen(view.streams, seen)
-        opened = open_registry(
-            view,
-            keys,
-            check,
-            origin=session.origin,
-            seen=seen,
-            root=session.memory.root,
-            voids=session.memory.voids,
-        )
+    check, key_id = session.keys.check, signer.public_key.key_id
+    with session.open() as (view, opened, _):
+        keys = opened.reader.keyrings.now
         if opened.missing is not None:
             raise opened.missing
         newest = opened.newest
@@ -75,7 +64,7 @@ def witness_checkpoint(session: RegistrySession, signer: Signer) -> WitnessResul
                 hint="an owner gives the role: ctx keys trust NAME --issuer ISSUER --role witness",
             )
         last_time(view.streams, newest, opened.reader.keyrings, check, session.keys.clock)  # refuses one of the future
-        session.memory.save(newest)  # before it is signed: what was cosigned is never forgotten
+        session.memory.save(newest, opened.voids)  # before it is signed: what was cosigned is never forgotten
         known = count_witnesses(view.streams, newest, keys, check)
         if key_id in known.key_ids:
             return WitnessResult(checkpoint=newest.checkpoint, time=newest.time, witnesses=known)
